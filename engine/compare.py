@@ -1,0 +1,211 @@
+"""One request by several methods, on the same ids, timed in turn: the Run that every picture is drawn from."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine import metrics
+from engine.fusion import METHODS
+from engine.fusion.base import FusionMethod
+from engine.fusion.decode import Decoded, decode, forced_log_probs
+from engine.fusion.pipeline import Prefilled
+from engine.model.cache import RequestCache
+from engine.provenance import provenance
+from engine.registry import field_names
+from engine.runtime import Prepared, Progress, Runtime
+from engine.types import FusionRequest, MethodRun, Quality, Run
+
+
+class Reference(NamedTuple):
+    """What full prefill did, for the others to be compared with. log_probs: [n + 1, vocabulary] of the forced answer."""
+
+    cache: RequestCache
+    decoded: Decoded
+    forced_ids: np.ndarray
+    log_probs: Tensor
+
+
+class _Timed(NamedTuple):
+    name: str
+    method: FusionMethod
+    runs: list[Prefilled]
+
+
+def create_methods(names: Sequence[str], request: FusionRequest) -> dict[str, FusionMethod]:
+    """Returns the named methods, those with a `ratio` set to the request's; full prefill first. Raises UnknownName."""
+    ordered = sorted(dict.fromkeys(names), key=lambda name: name != "full")
+    made = {}
+    for name in ordered:
+        has_ratio = "ratio" in field_names(METHODS.get(name))
+        made[name] = METHODS.create(name, **({"ratio": request.ratio} if has_ratio else {}))
+    return made
+
+
+class Comparison:
+    """Runs one prepared request by several methods on one runtime."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        request: FusionRequest,
+        prepared: Prepared,
+        progress: Progress = lambda text, share: None,
+        on_answer: Callable[[str, str], None] = lambda method, text: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._runtime, self._request, self._prepared = runtime, request, prepared
+        self._progress, self._on_answer, self._cancelled = progress, on_answer, cancelled
+        self._reference: Reference | None = None
+
+    def run(self, methods: dict[str, FusionMethod], notices: Sequence[str] = ()) -> Run:
+        """Returns the finished run. Times are taken in rounds over all methods; answers in the last round.
+
+        Raises Cancelled, StoreError, BadRequest.
+        """
+        timed = [_Timed(name, method, []) for name, method in methods.items()]
+        finished: list[MethodRun] = []
+        rounds, total = self._request.repeats, self._request.repeats * len(timed)
+        for i in range(rounds):
+            for j, entry in enumerate(timed):
+                self._progress(f"{entry.name}: prefill {i + 1} of {rounds}", (i * len(timed) + j) / total)
+                cache = self._cache(entry.name)
+                entry.runs.append(self._prefill(entry.method, cache))
+                if i == rounds - 1:
+                    finished.append(self._finish(entry, cache))
+        return self._assemble(finished, tuple(notices))
+
+    def _cache(self, name: str) -> RequestCache:
+        room = self._prepared.prompt.num_tokens + max(self._request.max_new_tokens, 64) + 1
+        return self._runtime.pool.get("full" if name == "full" else "method", room)
+
+    def _prefill(self, method: FusionMethod, cache: RequestCache) -> Prefilled:
+        return self._runtime.pipeline.prefill(method, self._prepared.prompt, self._prepared.placed, cache, self._cancelled)
+
+    def _finish(self, timed: _Timed, cache: RequestCache) -> MethodRun:
+        """Returns the method's part: its answer, its quality, the spans of its median repeat."""
+        request, prompt, last = self._request, self._prepared.prompt, timed.runs[-1]
+        decoded = decode(
+            self._runtime.decoder,
+            last.logits,
+            prompt.num_tokens,
+            cache,
+            request.max_new_tokens,
+            request.temperature,
+            request.seed,
+            on_token=lambda ids: self._on_answer(timed.name, self._runtime.text(ids)),
+            cancelled=self._cancelled,
+        )
+        answer = self._runtime.text(decoded.ids.tolist())
+        quality = self._quality(timed.name, last, cache, decoded, answer)
+        shown = _median_run(timed.runs)
+        return MethodRun(
+            method=timed.name,
+            params={field: getattr(timed.method, field) for field in field_names(type(timed.method))},
+            rows=shown.plan.rows.astype(np.int32),
+            ranking=shown.plan.ranking,
+            scores=shown.plan.scores,
+            critical_layers=shown.plan.critical_layers,
+            anchors=shown.plan.anchors,
+            spans=shown.spans,
+            ttft_s=statistics.median(run.ttft_s for run in timed.runs),
+            ttft_repeats_s=tuple(run.ttft_s for run in timed.runs),
+            parts_s=shown.parts_s,
+            loaded_bytes=shown.loaded_bytes,
+            num_cache_hits=self._num_hits(shown),
+            answer=answer,
+            answer_ids=decoded.ids,
+            token_times_s=decoded.times_s,
+            quality=quality,
+            kv_distance=self._distance(cache),
+        )
+
+    def _quality(self, name: str, last: Prefilled, cache: RequestCache, decoded: Decoded, answer: str) -> Quality:
+        golds, start = self._request.gold_answers, self._prepared.prompt.num_tokens
+        if self._reference is not None:
+            forced = self._reference.forced_ids
+        else:
+            forced = self._runtime.prompts.tokenize(golds[0]).ids if golds else decoded.ids
+        comparable = bool(golds) or name == "full" or self._reference is not None
+        log_probs = forced_log_probs(self._runtime.decoder, last.logits, forced, start, cache) if len(forced) and comparable else None
+        if name == "full" and log_probs is not None:
+            self._reference = Reference(cache, decoded, forced, log_probs)
+        full = self._reference
+        return Quality(
+            rouge_l=metrics.rouge_l(answer, golds),
+            f1=metrics.token_f1(answer, golds),
+            gold_nll=metrics.mean_nll(log_probs, forced) if golds and log_probs is not None else None,
+            kl_to_full=metrics.mean_kl(full.log_probs, log_probs) if full and log_probs is not None else None,
+            first_diverging_token=metrics.first_difference(decoded.ids, full.decoded.ids) if full else None,
+            span_recall=metrics.span_recall(last.plan.rows, self._answer_spans()),
+        )
+
+    def _distance(self, cache: RequestCache) -> np.ndarray | None:
+        if self._reference is None:
+            return None
+        prompt, full = self._prepared.prompt, self._reference.cache
+        docs = slice(prompt.system_len, prompt.question_start)
+        return metrics.kv_distance(cache.keys[:, docs], cache.values[:, docs], full.keys[:, docs], full.values[:, docs])
+
+    def _num_hits(self, shown: Prefilled) -> int:
+        prompt = self._prepared.prompt
+        rows = shown.plan.rows
+        computed = int(((rows >= prompt.system_len) & (rows < prompt.question_start)).sum())
+        return prompt.num_doc_tokens - computed
+
+    def _answer_spans(self) -> tuple[tuple[int, int], ...]:
+        index = {chunk.chunk_id: i for i, chunk in enumerate(self._request.chunks)}
+        found = [
+            self._prepared.prompt.spans_of(index[chunk_id], text) for chunk_id, text in self._request.supporting if chunk_id in index
+        ]
+        return tuple(span for spans in found for span in spans)
+
+    def _assemble(self, finished: Sequence[MethodRun], notices: tuple[str, ...]) -> Run:
+        prompt, request, runtime = self._prepared.prompt, self._request, self._runtime
+        return Run(
+            provenance=provenance(runtime, [span for method in finished for span in method.spans]),
+            scenario=request.scenario,
+            question=request.question,
+            gold_answers=request.gold_answers,
+            ratio=request.ratio,
+            chunk_context=request.chunk_context,
+            max_new_tokens=request.max_new_tokens,
+            temperature=request.temperature,
+            seed=request.seed,
+            num_layers=runtime.model.spec.num_layers,
+            tokens=prompt.pieces,
+            token_ids=prompt.ids.astype(np.int32),
+            system_len=prompt.system_len,
+            question_start=prompt.question_start,
+            question_span=prompt.question_span,
+            answer_spans=self._answer_spans(),
+            chunks=self._prepared.chunks,
+            methods=tuple(finished),
+            notices=notices,
+        )
+
+
+@torch.inference_mode()
+def compare(
+    runtime: Runtime,
+    request: FusionRequest,
+    names: Sequence[str],
+    progress: Progress = lambda text, share: None,
+    on_answer: Callable[[str, str], None] = lambda method, text: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Returns the run of a request by the named methods. Raises EngineError of every kind."""
+    methods = create_methods(names, request)
+    prepared = runtime.prepare(request, progress, cancelled)
+    notices = runtime.store.drain_notices()
+    if runtime.calibration.origin == "guess":
+        notices += (runtime.calibration.note,)
+    return Comparison(runtime, request, prepared, progress, on_answer, cancelled).run(methods, notices)
+
+
+def _median_run(runs: Sequence[Prefilled]) -> Prefilled:
+    middle = statistics.median(run.ttft_s for run in runs)
+    return min(runs, key=lambda run: abs(run.ttft_s - middle))

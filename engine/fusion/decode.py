@@ -1,0 +1,74 @@
+"""Decoding behind a filled cache: greedy or sampled, one token at a time, and teacher forcing of a known answer."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.errors import Cancelled
+from engine.model.cache import RequestCache
+from engine.model.decoder import Decoder
+
+
+class Decoded(NamedTuple):
+    """ids: int32 [n], the end token left out; times_s: float32 [n], seconds after the first token."""
+
+    ids: np.ndarray
+    times_s: np.ndarray
+
+
+@torch.inference_mode()
+def decode(
+    decoder: Decoder,
+    logits: Tensor,
+    start: int,
+    cache: RequestCache,
+    max_new_tokens: int,
+    temperature: float = 0.0,
+    seed: int = 0,
+    on_token: Callable[[list[int]], None] = lambda ids: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Decoded:
+    """Returns the answer that continues a cache filled up to `start`; logits [vocabulary] are those of its first token.
+
+    Args:
+        on_token: called with all ids so far, after each token.
+
+    Raises Cancelled between two tokens.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    ids: list[int] = []
+    times: list[float] = []
+    begun = time.perf_counter()
+    for step in range(max_new_tokens):
+        token = _pick(logits, temperature, generator)
+        if token in decoder.spec.eos_token_ids:
+            break
+        ids.append(token)
+        times.append(time.perf_counter() - begun)
+        on_token(ids)
+        if cancelled():
+            raise Cancelled("Stopped while the answer was written.")
+        if step < max_new_tokens - 1:
+            logits = decoder.extend(torch.tensor([token]), start + step, cache)[0]
+    return Decoded(np.asarray(ids, dtype=np.int32), np.asarray(times, dtype=np.float32))
+
+
+@torch.inference_mode()
+def forced_log_probs(decoder: Decoder, logits: Tensor, answer_ids: np.ndarray, start: int, cache: RequestCache) -> Tensor:
+    """Returns float32 [n + 1, vocabulary]: log-probabilities before each of n forced answer tokens and behind the last.
+
+    The cache beyond `start` is overwritten; what stands before it is not touched.
+    """
+    behind = decoder.extend(torch.from_numpy(answer_ids.astype(np.int64)), start, cache)
+    return torch.log_softmax(torch.cat([logits[None], behind]), dim=-1)
+
+
+def _pick(logits: Tensor, temperature: float, generator: torch.Generator) -> int:
+    if temperature == 0.0:
+        return int(logits.argmax())
+    weights = torch.softmax(logits.cpu() / temperature, dim=-1)
+    return int(torch.multinomial(weights, 1, generator=generator))

@@ -1,0 +1,22 @@
+"""Full prefill: every token of the prompt is computed, nothing stored is used. The reference of all others."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from engine.fusion.base import METHODS, SelectionContext
+from engine.types import FusionPlan
+
+
+@METHODS.register("full")
+@dataclass(frozen=True, slots=True)
+class FullPrefill:
+    """Recomputes all T rows, the system part included ("Full Comp" of arXiv 2604.08585, figure 3)."""
+
+    name: ClassVar[str] = "full"
+    reads_cache: ClassVar[bool] = False
+
+    def select(self, context: SelectionContext) -> FusionPlan:
+        """Returns the plan of all positions."""
+        return FusionPlan(np.arange(context.prompt.num_tokens, dtype=np.int64))

@@ -1,0 +1,143 @@
+"""A Llama-like decoder as separate steps, so that a caller decides which rows run through which layer.
+
+Knows nothing of chunks, methods or prompts. Rows are hidden states [R, hidden]; a `Rows` says where they stand.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.model.cache import RequestCache
+from engine.model.loader import LoadedModel
+from engine.model.rope import rope_tables
+from kernels.ops import KernelOps
+from kernels.rows import RowSet, row_set
+
+
+class Rows(NamedTuple):
+    """Computed rows: where they stand among the keys (`set`) and their rotary tables [R, D / 2]."""
+
+    set: RowSet
+    cos: Tensor
+    sin: Tensor
+
+
+class Projection(NamedTuple):
+    """Queries [R, Hq, D], keys and values [R, Hkv, D] of one layer's rows, before the rotary embedding."""
+
+    query: Tensor
+    keys: Tensor
+    values: Tensor
+
+
+class Decoder:
+    """Runs single layers of one model. Stateless but for its weights; safe for one caller at a time."""
+
+    def __init__(self, model: LoadedModel, ops: KernelOps) -> None:
+        self.spec, self.weights, self.ops = model.spec, model.weights, ops
+        self.device, self.dtype = model.device, model.dtype
+        self._query_width = self.spec.num_heads * self.spec.head_dim
+        self._kv_width = self.spec.num_kv_heads * self.spec.head_dim
+
+    def rows(self, positions: Tensor, rope_positions: Tensor | None = None) -> Rows:
+        """Returns the rows at int64 key indices [R]; their rotary positions are the same unless given."""
+        positions = positions.to(self.device)
+        at = positions if rope_positions is None else rope_positions.to(self.device)
+        return Rows(row_set(positions, self.spec.group_size, self.dtype), *self.rope(at))
+
+    def rope(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns cos and sin [n, D / 2] at positions [n]."""
+        return rope_tables(self.spec.rope, positions, self.dtype, self.device)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Returns the hidden states [n, hidden] of token ids [n]."""
+        return F.embedding(ids.to(self.device), self.weights.embedding)
+
+    def project(self, layer: int, hidden: Tensor) -> Projection:
+        """Returns q, k, v of the rows; k after its head norm where the model has one, none of them rotated."""
+        w = self.weights.layers[layer]
+        normed = self._norm(hidden, w.input_norm)
+        q, k, v = F.linear(normed, w.qkv, w.qkv_bias).split((self._query_width, self._kv_width, self._kv_width), dim=-1)
+        return Projection(self._queries(layer, q), self._keys(layer, k), v.unflatten(-1, (self.spec.num_kv_heads, self.spec.head_dim)))
+
+    def project_kv(self, layer: int, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns k and v alone, as `project` does, for rows whose queries nobody needs."""
+        w = self.weights.layers[layer]
+        bias = None if w.qkv_bias is None else w.qkv_bias[self._query_width :]
+        k, v = F.linear(self._norm(hidden, w.input_norm), w.qkv[self._query_width :], bias).split((self._kv_width, self._kv_width), dim=-1)
+        return self._keys(layer, k), v.unflatten(-1, (self.spec.num_kv_heads, self.spec.head_dim))
+
+    def project_query(self, layer: int, hidden: Tensor) -> Tensor:
+        """Returns q alone, as `project` does."""
+        w = self.weights.layers[layer]
+        bias = None if w.qkv_bias is None else w.qkv_bias[: self._query_width]
+        return self._queries(layer, F.linear(self._norm(hidden, w.input_norm), w.qkv[: self._query_width], bias))
+
+    def rotated(self, raw: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Returns RoPE(raw) as a new tensor."""
+        out = torch.empty(raw.shape, dtype=raw.dtype, device=raw.device)
+        self.ops.rotate_keys(raw, cos, sin, out)
+        return out
+
+    def write(self, layer: int, keys: Tensor, values: Tensor, rows: Rows, cache: RequestCache) -> None:
+        """Rotates fresh keys and writes them and the values to the rows' positions in the cache."""
+        at = rows.set.positions
+        if rows.set.is_prefix:
+            self.ops.rotate_keys(keys, rows.cos, rows.sin, cache.keys[layer, : rows.set.num_rows])
+            cache.values[layer, : rows.set.num_rows] = values
+            return
+        cache.keys[layer].index_copy_(0, at, self.rotated(keys, rows.cos, rows.sin))
+        cache.values[layer].index_copy_(0, at, values.contiguous())
+
+    def attend(self, layer: int, hidden: Tensor, query: Tensor, rows: Rows, cache: RequestCache) -> Tensor:
+        """Returns the rows' hidden states behind the layer; their fresh K and V must be in the cache already."""
+        rotated = self.rotated(query, rows.cos, rows.sin)
+        attn = self.ops.selected_attention(rotated, cache.keys[layer], cache.values[layer], rows.set)
+        w = self.weights.layers[layer]
+        hidden = F.linear(attn.reshape(attn.shape[0], -1), w.out, w.out_bias).add_(hidden)
+        gate, up = F.linear(self._norm(hidden, w.post_norm), w.gate_up).chunk(2, dim=-1)
+        return F.linear(F.silu(gate).mul_(up), w.down).add_(hidden)
+
+    def run_layer(self, layer: int, hidden: Tensor, rows: Rows, cache: RequestCache) -> Tensor:
+        """Returns the rows behind one layer, having written their K and V to the cache."""
+        p = self.project(layer, hidden)
+        self.write(layer, p.keys, p.values, rows, cache)
+        return self.attend(layer, hidden, p.query, rows, cache)
+
+    def run_last_layer(self, hidden: Tensor, rows: Rows, last: Rows, cache: RequestCache) -> Tensor:
+        """Returns the last row [1, hidden] behind the last layer; the other rows leave only their K and V there.
+
+        Args:
+            last: the rows' last one alone; nothing reads the final hidden state of the others.
+        """
+        layer = self.spec.num_layers - 1
+        keys, values = self.project_kv(layer, hidden)
+        self.write(layer, keys, values, rows, cache)
+        tail = hidden[-1:]
+        return self.attend(layer, tail, self.project_query(layer, tail), last, cache)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Returns float32 logits [R, vocabulary] of rows behind the last layer."""
+        return F.linear(self._norm(hidden, self.weights.final_norm), self.weights.head).float()
+
+    def extend(self, ids: Tensor, start: int, cache: RequestCache) -> Tensor:
+        """Returns the logits [n, vocabulary] of n tokens that continue a filled cache at position `start`."""
+        rows = self.rows(torch.arange(start, start + ids.shape[0]))
+        hidden = self.embed(ids)
+        for layer in range(self.spec.num_layers):
+            hidden = self.run_layer(layer, hidden, rows, cache)
+        return self.logits(hidden)
+
+    def _norm(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        return F.rms_norm(hidden, (hidden.shape[-1],), weight, self.spec.norm_eps)
+
+    def _queries(self, layer: int, q: Tensor) -> Tensor:
+        return self._head_norm(q.unflatten(-1, (self.spec.num_heads, self.spec.head_dim)), self.weights.layers[layer].q_norm)
+
+    def _keys(self, layer: int, k: Tensor) -> Tensor:
+        return self._head_norm(k.unflatten(-1, (self.spec.num_kv_heads, self.spec.head_dim)), self.weights.layers[layer].k_norm)
+
+    def _head_norm(self, heads: Tensor, weight: Tensor | None) -> Tensor:
+        return heads if weight is None else self._norm(heads, weight)

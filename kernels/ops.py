@@ -1,0 +1,46 @@
+"""One frozen set of operations per version, and the choice between them."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from kernels import reference, torch_ops
+from kernels.rows import RowSet
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelOps:
+    """The operations of `kernels.reference`, in one version; `name` is recorded with every run."""
+
+    name: str
+    rotate_keys: Callable[[Tensor, Tensor, Tensor, Tensor], None]
+    selected_attention: Callable[[Tensor, Tensor, Tensor, RowSet], Tensor]
+    token_scores: Callable[[Tensor, Tensor, Tensor, str], Tensor]
+    rank_tokens: Callable[[Tensor], Tensor]
+
+
+class KernelsUnavailable(RuntimeError):
+    """A kernel set was asked for by name and cannot be had here."""
+
+
+def reference_ops() -> KernelOps:
+    """Returns the float32 reference versions."""
+    return KernelOps("reference", reference.rotate_keys, reference.selected_attention, reference.token_scores, reference.rank_tokens)
+
+
+def load_ops(kind: str = "auto", device: str = "cpu") -> KernelOps:
+    """Returns the set called "torch" or "reference"; "auto" takes the best for the device and logs its choice.
+
+    Raises KernelsUnavailable for an explicit choice that cannot be had.
+    """
+    if kind == "triton":
+        raise KernelsUnavailable("The Triton kernels are not part of this version; use FUSESCOPE_KERNELS=torch or auto.")
+    if kind == "reference":
+        return reference_ops()
+    if kind == "auto":
+        logger.info("kernels: torch on %s", device)
+    return KernelOps("torch", torch_ops.rotate_keys, torch_ops.selected_attention, torch_ops.token_scores, torch_ops.rank_tokens)

@@ -1,0 +1,67 @@
+"""The rows of a prompt that are computed afresh, cut into blocks that share a key range."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RowBlock:
+    """Rows [start, stop) of the query see keys [0, key_end); `mask` is added to their scores.
+
+    mask: [group (stop - start), key_end], 0 where visible and -inf elsewhere, repeated for the query heads that
+    share a KV head (they are stacked as rows of one head), or None where all keys are visible.
+    """
+
+    start: int
+    stop: int
+    key_end: int
+    mask: Tensor | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RowSet:
+    """Sorted positions of the computed rows, and the causal blocks that attention works through.
+
+    Args:
+        positions: int64 [R], sorted, unique: index of every row among the keys.
+        blocks: in order; a block's keys stop at the position of its last row, so nothing later is read.
+        is_prefix: the rows are 0..R-1, plain causal attention.
+    """
+
+    positions: Tensor
+    blocks: tuple[RowBlock, ...]
+    is_prefix: bool
+
+    @property
+    def num_rows(self) -> int:
+        """Returns R."""
+        return self.positions.shape[0]
+
+
+def row_set(positions: Tensor, group: int, dtype: torch.dtype, block_rows: int = 128) -> RowSet:
+    """Returns the row set of int64 positions [R] on their device, for `group` query heads per KV head.
+
+    Raises ValueError when the positions are not sorted and unique.
+    """
+    num_rows = positions.shape[0]
+    host = positions.tolist()
+    if num_rows == 0 or any(a >= b for a, b in zip(host, host[1:], strict=False)):
+        raise ValueError(f"row positions must be sorted, unique and at least one; got {num_rows} rows")
+    if host[-1] == num_rows - 1:
+        return RowSet(positions, (RowBlock(0, num_rows, num_rows, None),), True)
+    # Few rows gain from a finer cut: the keys behind a block's last row are never touched.
+    size = block_rows if num_rows > 2 * block_rows else max(1, block_rows // 2)
+    blocks = []
+    for start in range(0, num_rows, size):
+        stop = min(start + size, num_rows)
+        key_end = host[stop - 1] + 1
+        blocks.append(RowBlock(start, stop, key_end, _causal_mask(positions[start:stop], key_end, group, dtype) if stop - start > 1 else None))
+    return RowSet(positions, tuple(blocks), False)
+
+
+def _causal_mask(positions: Tensor, key_end: int, group: int, dtype: torch.dtype) -> Tensor:
+    keys = torch.arange(key_end, device=positions.device)
+    mask = torch.zeros(positions.shape[0], key_end, dtype=dtype, device=positions.device)
+    return mask.masked_fill_(keys[None, :] > positions[:, None], float("-inf")).repeat(group, 1)

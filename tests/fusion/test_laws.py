@@ -1,0 +1,321 @@
+"""Laws of fusion (design, section 4), over every registered method, both tiny models and both chunk contexts."""
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import oracle
+import pytest
+import torch
+
+from engine.chunks.prefetch import ContextLoader
+from engine.compare import create_methods
+from engine.errors import Cancelled
+from engine.fusion import METHODS
+from engine.fusion.base import SelectionContext
+from engine.fusion.decode import decode
+from engine.fusion.pipeline import FusionPipeline
+from engine.fusion.probe import context_scores, run_probe
+from engine.model.cache import RequestCache
+from engine.model.tiny import tiny_hf_model, tiny_model
+from engine.recorder import Recorder
+from engine.registry import field_names
+from engine.runtime import Runtime
+from engine.settings import Settings
+from engine.types import Chunk, FusionRequest, budget
+
+TEXTS = (
+    "The lamp of Merrow Point was lit in 1871 by Ada Quill.",
+    "Ferry times: 7, 9 and 12. No ferry runs on the feast of St. Orrin.",
+    "Ada Quill was born in Vell, a village of forty houses.",
+    "The museum closes at five.",
+)
+TOLERANCE = dict(rtol=1e-4, atol=1e-4)
+RATIOS = (0.0, 0.1, 0.35, 1.0)
+WITH_RATIO = [n for n in METHODS.names() if "ratio" in field_names(METHODS.get(n))]
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen3"])
+def world(request, tmp_path_factory):
+    """A tiny model with its runtime and its transformers twin."""
+    runtime = Runtime(tiny_model(request.param), Settings(cache_dir=tmp_path_factory.mktemp("cache"), num_threads=1))
+    return SimpleNamespace(runtime=runtime, hf=tiny_hf_model(request.param))
+
+
+def make_request(texts=TEXTS, ratio=0.35, context="system", **more):
+    chunks = tuple(Chunk(f"c{i}", f"Note {i}", text) for i, text in enumerate(texts))
+    return FusionRequest("Where was the lamp lighter born?", chunks, ratio=ratio, chunk_context=context, **more)
+
+
+def prefill(world, name, request, depth=2, runs=1):
+    """Returns the prompt, the cache and the result of one method, on a cache full of NaN beforehand."""
+    runtime = world.runtime
+    prepared = runtime.prepare(request)
+    cache = RequestCache(runtime.model.spec, prepared.prompt.num_tokens + 16, torch.float32, torch.device("cpu"))
+    cache.keys.fill_(float("nan"))
+    cache.values.fill_(float("nan"))
+    pipeline = FusionPipeline(runtime.decoder, runtime.anchors, runtime.calibration.layers, depth)
+    method = create_methods([name], request)[name]
+    result = pipeline.prefill(method, prepared.prompt, prepared.placed, cache)
+    return SimpleNamespace(prompt=prepared.prompt, placed=prepared.placed, cache=cache, result=result, method=method)
+
+
+def filled(done, part):
+    return getattr(done.cache, part)[:, : done.prompt.num_tokens]
+
+
+@pytest.mark.parametrize("context", ["system", "alone"])
+def test_full_prefill_equals_transformers(world, context):
+    done = prefill(world, "full", make_request(context=context))
+    expected = oracle.full_prefill(world.hf, done.prompt.ids)
+    torch.testing.assert_close(done.result.logits, expected.logits, **TOLERANCE)
+    torch.testing.assert_close(filled(done, "keys"), expected.keys, **TOLERANCE)
+    torch.testing.assert_close(filled(done, "values"), expected.values, **TOLERANCE)
+
+
+@pytest.mark.parametrize("name", WITH_RATIO)
+@pytest.mark.parametrize("context", ["system", "alone"])
+def test_full_ratio_equals_prefill(world, name, context):
+    full = prefill(world, "full", make_request(context=context))
+    done = prefill(world, name, make_request(ratio=1.0, context=context))
+    torch.testing.assert_close(done.result.logits, full.result.logits, **TOLERANCE)
+    torch.testing.assert_close(filled(done, "keys"), filled(full, "keys"), **TOLERANCE)
+    torch.testing.assert_close(filled(done, "values"), filled(full, "values"), **TOLERANCE)
+    answers = [
+        decode(world.runtime.decoder, d.result.logits, d.prompt.num_tokens, d.cache, 8).ids.tolist() for d in (full, done)
+    ]
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("name", METHODS.names())
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_one_chunk_behind_the_system_part_is_exact(world, name, ratio):
+    full = prefill(world, "full", make_request(TEXTS[:1]))
+    done = prefill(world, name, make_request(TEXTS[:1], ratio=ratio))
+    torch.testing.assert_close(done.result.logits, full.result.logits, **TOLERANCE)
+    torch.testing.assert_close(filled(done, "keys"), filled(full, "keys"), **TOLERANCE)
+    torch.testing.assert_close(filled(done, "values"), filled(full, "values"), **TOLERANCE)
+
+
+@pytest.mark.parametrize("name", METHODS.names())
+@pytest.mark.parametrize("ratio", RATIOS)
+@pytest.mark.parametrize("context", ["system", "alone"])
+def test_rows_match_the_scatter_cache_oracle(world, name, ratio, context):
+    done = prefill(world, name, make_request(ratio=ratio, context=context))
+    keys, values = oracle.fused_cache(world.hf, done.prompt, context)
+    expected = oracle.run_rows(world.hf, done.prompt.ids, done.result.plan.rows, keys, values)
+    torch.testing.assert_close(done.result.logits, expected.logits, **TOLERANCE)
+    torch.testing.assert_close(filled(done, "keys"), expected.keys, **TOLERANCE)
+    torch.testing.assert_close(filled(done, "values"), expected.values, **TOLERANCE)
+
+
+@pytest.mark.parametrize("name", METHODS.names())
+def test_layer_zero_is_exact_for_every_token(world, name):
+    done = prefill(world, name, make_request(ratio=0.1, context="alone"))
+    expected = oracle.full_prefill(world.hf, done.prompt.ids)
+    torch.testing.assert_close(filled(done, "keys")[0], expected.keys[0], **TOLERANCE)
+    torch.testing.assert_close(filled(done, "values")[0], expected.values[0], **TOLERANCE)
+
+
+@pytest.mark.parametrize("name", WITH_RATIO)
+def test_zero_ratio_is_direct_reuse_bit_for_bit(world, name):
+    reuse, done = prefill(world, "reuse", make_request()), prefill(world, name, make_request(ratio=0.0))
+    assert torch.equal(done.result.logits, reuse.result.logits)
+    assert torch.equal(filled(done, "keys"), filled(reuse, "keys"))
+    assert torch.equal(filled(done, "values"), filled(reuse, "values"))
+
+
+@pytest.mark.parametrize("name", [n for n in METHODS.names() if n != "full"])
+@pytest.mark.parametrize("ratio", (0.0, 0.1, 0.35))
+def test_unselected_rows_are_the_stored_ones_bitwise(world, name, ratio):
+    done = prefill(world, name, make_request(ratio=ratio))
+    decoder, fresh = world.runtime.decoder, set(done.result.plan.rows.tolist())
+    for p in done.placed:
+        kept = [i for i in range(p.stop - p.start) if p.start + i not in fresh]
+        raw, value = (torch.empty(p.stop - p.start, decoder.spec.num_kv_heads, decoder.spec.head_dim) for _ in range(2))
+        cos, sin = decoder.rope(torch.arange(p.start, p.stop))
+        for layer in range(1, decoder.spec.num_layers):
+            p.chunk.read_keys(layer, raw)
+            p.chunk.read_values(layer, value)
+            assert torch.equal(done.cache.keys[layer, p.start : p.stop][kept], decoder.rotated(raw, cos, sin)[kept])
+            assert torch.equal(done.cache.values[layer, p.start : p.stop][kept], value[kept])
+
+
+@pytest.mark.parametrize("name", WITH_RATIO)
+def test_selection_keeps_to_the_budget_and_is_nested(world, name):
+    before: set[int] = set()
+    for ratio in (0.05, 0.2, 0.5, 0.9):
+        done = prefill(world, name, make_request(ratio=ratio))
+        chosen = [r for r in done.result.plan.rows.tolist() if r < done.prompt.question_start]
+        assert len(chosen) == budget(ratio, done.prompt.num_doc_tokens) == len(set(chosen))
+        assert min(chosen) >= done.prompt.system_len
+        assert set(range(done.prompt.question_start, done.prompt.num_tokens)) <= set(done.result.plan.rows.tolist())
+        assert before <= set(chosen)
+        before = set(chosen)
+
+
+@pytest.mark.parametrize("name", METHODS.names())
+def test_repeat_runs_and_synchronous_loading_give_the_same_bits(world, name):
+    request = make_request(ratio=0.35)
+    first, again, synchronous = prefill(world, name, request), prefill(world, name, request), prefill(world, name, request, depth=0)
+    for other in (again, synchronous):
+        assert np.array_equal(first.result.plan.rows, other.result.plan.rows)
+        assert torch.equal(first.result.logits, other.result.logits)
+        assert torch.equal(filled(first, "keys"), filled(other, "keys"))
+        assert torch.equal(filled(first, "values"), filled(other, "values"))
+
+
+@pytest.mark.parametrize("name", [n for n in METHODS.names() if n != "full"])
+def test_new_order_reuses_the_same_chunks(world, name):
+    prefill(world, name, make_request())
+    before = world.runtime.store.stats()
+    request = make_request()
+    prefill(world, name, replace(request, chunks=request.chunks[::-1]))
+    after = world.runtime.store.stats()
+    assert after.num_files == before.num_files and after.misses == before.misses
+    assert after.hits == before.hits + len(TEXTS) + 1
+
+
+@pytest.mark.parametrize("name", METHODS.names())
+def test_bytes_read_follow_the_formula(world, name):
+    done = prefill(world, name, make_request(ratio=0.35))
+    spec, fresh = world.runtime.model.spec, set(done.result.plan.rows.tolist())
+    row_bytes = spec.num_kv_heads * spec.head_dim * 4
+    read = sum(p.stop - p.start for p in done.placed if not fresh >= set(range(p.start, p.stop)))
+    expected = 2 * read * (spec.num_layers - 1) * row_bytes if done.method.reads_cache else 0
+    skipped_keys = sum(p.stop - p.start for p in done.placed) - read
+    extra = skipped_keys * row_bytes * len(done.result.plan.critical_layers)
+    assert done.result.loaded_bytes == expected + extra
+    assert sum(span.size_bytes for span in done.result.spans) == done.result.loaded_bytes
+
+
+@pytest.mark.parametrize("name", METHODS.names())
+def test_parts_add_up_to_the_time_to_first_token(world, name):
+    result = prefill(world, name, make_request()).result
+    parts = [getattr(result.parts_s, field) for field in result.parts_s.__dataclass_fields__]
+    assert sum(parts) == pytest.approx(result.ttft_s, abs=1e-9)
+    assert all(part >= 0 for part in parts)
+
+
+@pytest.mark.parametrize("name", METHODS.names())
+def test_cancelled_request_leaves_nothing_behind(world, name):
+    request = make_request()
+    expected = prefill(world, name, request)
+    calls = iter(range(100))
+    prepared, runtime = world.runtime.prepare(request), world.runtime
+    method = create_methods([name], request)[name]
+    with pytest.raises(Cancelled):
+        runtime.pipeline.prefill(method, prepared.prompt, prepared.placed, expected.cache, lambda: next(calls) >= 2)
+    again = prefill(world, name, request)
+    assert torch.equal(again.result.logits, expected.result.logits)
+
+
+@pytest.mark.parametrize("name", METHODS.names())
+def test_decode_equals_transformers_on_the_same_cache(world, name):
+    done = prefill(world, name, make_request(ratio=0.35))
+    total, steps = done.prompt.num_tokens, 6
+    keys = [torch.cat([k.transpose(0, 1), torch.zeros(k.shape[1], steps, k.shape[2])], 1)[None] for k in filled(done, "keys")]
+    values = [torch.cat([v.transpose(0, 1), torch.zeros(v.shape[1], steps, v.shape[2])], 1)[None] for v in filled(done, "values")]
+    got = decode(world.runtime.decoder, done.result.logits, total, done.cache, steps).ids.tolist()
+    ids, logits, expected = done.prompt.ids.copy(), done.result.logits, []
+    for step in range(steps):
+        token = int(logits.argmax())
+        if token in world.runtime.model.spec.eos_token_ids:
+            break
+        expected.append(token)
+        ids = np.append(ids, token)
+        logits = oracle.run_rows(world.hf, ids, np.array([total + step]), keys, values).logits
+    assert got == expected
+
+
+def test_stored_key_rotated_equals_forward_at_an_offset(world):
+    prepared = world.runtime.prepare(make_request(context="alone"))
+    decoder, p = world.runtime.decoder, prepared.placed[2]
+    expected, _ = oracle.chunk_keys_at(world.hf, prepared.prompt.ids[:0], prepared.prompt.ids[p.start : p.stop], p.start)
+    raw = torch.empty(p.stop - p.start, decoder.spec.num_kv_heads, decoder.spec.head_dim)
+    cos, sin = decoder.rope(torch.arange(p.start, p.stop))
+    for layer in range(decoder.spec.num_layers):
+        p.chunk.read_keys(layer, raw)
+        torch.testing.assert_close(decoder.rotated(raw, cos, sin).transpose(0, 1), expected[layer], **TOLERANCE)
+        torch.testing.assert_close(raw.norm(dim=-1).mean(1), decoder.rotated(raw, cos, sin).norm(dim=-1).mean(1), **TOLERANCE)
+
+
+def test_loader_reads_at_most_its_depth_ahead(world):
+    prepared, decoder = world.runtime.prepare(make_request()), world.runtime.decoder
+    cache = RequestCache(decoder.spec, prepared.prompt.num_tokens, torch.float32, torch.device("cpu"))
+    recorder = Recorder(torch.device("cpu"))
+    loader = ContextLoader(decoder, prepared.placed, cache, recorder, depth=2)
+    loader.start(torch.arange(prepared.prompt.question_start, prepared.prompt.num_tokens))
+    loader.close()
+    assert len({span.layer for span in recorder.spans() if span.stage == "load"}) <= 2
+
+
+def selection(world, request):
+    """Returns a selection context of a request whose chunks are stored."""
+    prepared, runtime = world.runtime.prepare(request), world.runtime
+    recorder = Recorder(torch.device("cpu"))
+    cache = RequestCache(runtime.model.spec, prepared.prompt.num_tokens, torch.float32, torch.device("cpu"))
+    loader = ContextLoader(runtime.decoder, prepared.placed, cache, recorder, depth=0)
+    return SelectionContext(
+        runtime.decoder,
+        prepared.prompt,
+        torch.from_numpy(prepared.prompt.ids),
+        prepared.placed,
+        loader,
+        runtime.anchors,
+        runtime.calibration.layers,
+        recorder,
+        lambda: False,
+    )
+
+
+@pytest.mark.parametrize("layer", [1, 2, 3])
+def test_all_tokens_as_anchors_equal_a_probe_over_the_whole_cache(world, layer):
+    context = selection(world, make_request())
+    probe = run_probe(context, layer, 1.0, "high")
+    prompt = context.prompt
+    keys, values = oracle.fused_cache(world.hf, prompt, "system")
+    # Anchors of layer 0 are stored ones too; stored and exact layer 0 are the same.
+    rows = np.arange(prompt.question_start, prompt.question_span[1])
+    oracle.run_rows(world.hf, prompt.ids, rows, keys, values)
+    torch.testing.assert_close(probe.keys, keys[layer][0, :, rows].transpose(0, 1), **TOLERANCE)
+    assert probe.anchors.shape == (layer, prompt.question_start)
+
+
+def test_probe_does_not_depend_on_how_deep_it_goes(world):
+    context = selection(world, make_request())
+    whole = make_request()
+    shallow = run_probe(context, 2, 0.1, "high")
+    again = run_probe(selection(world, whole), 3, 0.1, "high")
+    assert torch.equal(shallow.anchors, again.anchors[:2])
+
+
+@pytest.mark.parametrize("direction", ["high", "low"])
+def test_anchors_are_the_extreme_key_norms_of_every_chunk(world, direction):
+    context = selection(world, make_request())
+    anchors = context.anchors.gather(context.placed, 3, 0.1, direction).positions
+    for p in context.placed[1:]:
+        n = p.stop - p.start
+        raw = torch.empty(n, context.decoder.spec.num_kv_heads, context.decoder.spec.head_dim)
+        for layer in range(3):
+            p.chunk.read_keys(layer, raw)
+            norms = raw.norm(dim=-1).mean(1)
+            picked = [a - p.start for a in anchors[layer].tolist() if p.start <= a < p.stop]
+            assert len(picked) == math.ceil(0.1 * n) and picked == sorted(picked)
+            rest = [i for i in range(n) if i not in picked]
+            if direction == "high":
+                assert norms[picked].min() >= norms[rest].max()
+            else:
+                assert norms[picked].max() <= norms[rest].min()
+
+
+def test_scores_and_the_mass_on_other_keys_sum_to_one(world):
+    context = selection(world, make_request())
+    probe = run_probe(context, 2, 0.1, "high")
+    cached = context.loader.load_keys(2)
+    start, stop = context.prompt.question_span
+    scores = context.decoder.ops.token_scores(probe.query, torch.cat([cached, probe.keys]), torch.arange(start, stop), "mean")
+    assert float(scores.sum()) == pytest.approx(1.0, abs=1e-5)
+    expected = context_scores(selection(world, make_request()), 2, probe, "mean")
+    assert torch.equal(scores[context.prompt.system_len : context.prompt.question_start], expected)

@@ -128,10 +128,8 @@ class PromptBuilder:
 
 def _render(tokenizer: object) -> tuple[str, str, str]:
     body = f"{DOCUMENTS_MARK}{LEAD_TEXT}{QUESTION_MARK}"
-    if getattr(tokenizer, "chat_template", None):
-        text = _chat_text(tokenizer, body)
-    else:
-        text = f"{SYSTEM_TEXT}\n\n{body}\nAnswer:"
+    has_template = bool(getattr(tokenizer, "chat_template", None))
+    text = _chat_text(tokenizer, body) if has_template else f"{SYSTEM_TEXT}\n\n{body}\nAnswer:"
     head, rest = text.split(DOCUMENTS_MARK)
     middle, tail = rest.split(QUESTION_MARK)
     return head, middle, tail

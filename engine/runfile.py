@@ -117,4 +117,5 @@ def _check_method(method: MethodRun, run: Run) -> None:
         if values is not None and values.shape != (run.num_doc_tokens,):
             raise BadRunFile(f"The run file's {method.method!r} has {name} of {values.shape}; {run.num_doc_tokens} are needed.")
     if method.kv_distance is not None and method.kv_distance.shape != (run.num_layers, 2):
-        raise BadRunFile(f"The run file's {method.method!r} has KV distances of {method.kv_distance.shape}; [{run.num_layers}, 2] are needed.")
+        shape = method.kv_distance.shape
+        raise BadRunFile(f"The run file's {method.method!r} has KV distances of {shape}; [{run.num_layers}, 2] are needed.")

@@ -74,6 +74,8 @@ class Runtime:
             if stored is None:
                 progress(f"Computing the cache of chunk {i + 1} of {len(segments)}: {chunk.title or chunk.chunk_id}", i / len(segments))
                 stored, seconds = self.source.compute(ids, request.chunk_context, cancelled)
+            # Held open from here, so that no other process's eviction can take it away under this request.
+            stored.open()
             placed.append(Placed(stored, start, stop))
             shown.append(
                 RunChunk(chunk.chunk_id, chunk.title, stored.key.hash, start, stop, chunk.relevance, source, stored.size_bytes, seconds)

@@ -63,7 +63,9 @@ class FusionRequest:
         if not self.question.strip():
             raise BadRequest("The question is empty; type one or pick one of the scenario's.")
         if len(self.question) > MAX_QUESTION_CHARS:
-            raise BadRequest(f"The question has {len(self.question):,} characters; at most {MAX_QUESTION_CHARS:,} are allowed, so shorten it.")
+            raise BadRequest(
+                f"The question has {len(self.question):,} characters; at most {MAX_QUESTION_CHARS:,} are allowed, so shorten it."
+            )
         if not self.chunks:
             raise BadRequest("No chunk is selected; keep at least one.")
         if len({chunk.chunk_id for chunk in self.chunks}) != len(self.chunks):

@@ -1,5 +1,6 @@
 """The rows of a prompt that are computed afresh, cut into blocks that share a key range."""
 
+import itertools
 from dataclasses import dataclass
 
 import torch
@@ -47,7 +48,7 @@ def row_set(positions: Tensor, group: int, dtype: torch.dtype, block_rows: int =
     """
     num_rows = positions.shape[0]
     host = positions.tolist()
-    if num_rows == 0 or any(a >= b for a, b in zip(host, host[1:], strict=False)):
+    if num_rows == 0 or any(a >= b for a, b in itertools.pairwise(host)):
         raise ValueError(f"row positions must be sorted, unique and at least one; got {num_rows} rows")
     if host[-1] == num_rows - 1:
         return RowSet(positions, (RowBlock(0, num_rows, num_rows, None),), True)
@@ -57,7 +58,8 @@ def row_set(positions: Tensor, group: int, dtype: torch.dtype, block_rows: int =
     for start in range(0, num_rows, size):
         stop = min(start + size, num_rows)
         key_end = host[stop - 1] + 1
-        blocks.append(RowBlock(start, stop, key_end, _causal_mask(positions[start:stop], key_end, group, dtype) if stop - start > 1 else None))
+        mask = _causal_mask(positions[start:stop], key_end, group, dtype) if stop - start > 1 else None
+        blocks.append(RowBlock(start, stop, key_end, mask))
     return RowSet(positions, tuple(blocks), False)
 
 

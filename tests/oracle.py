@@ -60,7 +60,9 @@ def run_rows(model, ids: np.ndarray, rows: np.ndarray, keys: list[Tensor], value
         attention_mask=_causal(positions, keys[0].shape[2]),
         use_cache=True,
     )
-    return OracleResult(out.logits[0, -1], torch.stack([k[0].transpose(0, 1) for k in keys]), torch.stack([v[0].transpose(0, 1) for v in values]))
+    return OracleResult(
+        out.logits[0, -1], torch.stack([k[0].transpose(0, 1) for k in keys]), torch.stack([v[0].transpose(0, 1) for v in values])
+    )
 
 
 def full_prefill(model, ids: np.ndarray) -> OracleResult:

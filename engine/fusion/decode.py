@@ -31,21 +31,24 @@ def decode(
     seed: int = 0,
     on_token: Callable[[list[int]], None] = lambda ids: None,
     cancelled: Callable[[], bool] = lambda: False,
+    end_ids: tuple[int, ...] | None = None,
 ) -> Decoded:
     """Returns the answer that continues a cache filled up to `start`; logits [vocabulary] are those of its first token.
 
     Args:
         on_token: called with all ids so far, after each token.
+        end_ids: tokens that end the answer; the model's own unless given.
 
     Raises Cancelled between two tokens.
     """
     generator = torch.Generator().manual_seed(seed)
+    end_ids = decoder.spec.eos_token_ids if end_ids is None else end_ids
     ids: list[int] = []
     times: list[float] = []
     begun = time.perf_counter()
     for step in range(max_new_tokens):
         token = _pick(logits, temperature, generator)
-        if token in decoder.spec.eos_token_ids:
+        if token in end_ids:
             break
         ids.append(token)
         times.append(time.perf_counter() - begun)

@@ -38,9 +38,9 @@ class QCFuse:
         if layer >= context.decoder.spec.num_layers:
             raise BadRequest(f"The critical layer is {layer}; the model has layers 0 to {context.decoder.spec.num_layers - 1}.")
         with context.recorder.device("probe"):
-            probe = run_probe(context, layer, self.anchor_ratio, self.anchor_direction)
+            (probe,) = run_probe(context, (layer,), self.anchor_ratio, self.anchor_direction)
         with context.recorder.device("select"):
-            scores = context_scores(context, layer, probe, self.reduction)
+            scores = context_scores(context, probe, self.reduction)
             return context.ranked_plan(
                 scores, self.ratio, critical_layers=(layer,), anchors=probe.anchors.cpu().numpy().astype("int32")
             )

@@ -82,9 +82,7 @@ def test_full_ratio_equals_prefill(world, name, context):
     torch.testing.assert_close(done.result.logits, full.result.logits, **TOLERANCE)
     torch.testing.assert_close(filled(done, "keys"), filled(full, "keys"), **TOLERANCE)
     torch.testing.assert_close(filled(done, "values"), filled(full, "values"), **TOLERANCE)
-    answers = [
-        decode(world.runtime.decoder, d.result.logits, d.prompt.num_tokens, d.cache, 8).ids.tolist() for d in (full, done)
-    ]
+    answers = [decode(world.runtime.decoder, d.result.logits, d.prompt.num_tokens, d.cache, 8).ids.tolist() for d in (full, done)]
     assert answers[0] == answers[1]
 
 
@@ -273,7 +271,7 @@ def selection(world, request):
 @pytest.mark.parametrize("layer", [1, 2, 3])
 def test_all_tokens_as_anchors_equal_a_probe_over_the_whole_cache(world, layer):
     context = selection(world, make_request())
-    probe = run_probe(context, layer, 1.0, "high")
+    (probe,) = run_probe(context, (layer,), 1.0, "high")
     prompt = context.prompt
     keys, values = oracle.fused_cache(world.hf, prompt, "system")
     # Anchors of layer 0 are stored ones too; stored and exact layer 0 are the same.
@@ -284,11 +282,11 @@ def test_all_tokens_as_anchors_equal_a_probe_over_the_whole_cache(world, layer):
 
 
 def test_probe_does_not_depend_on_how_deep_it_goes(world):
-    context = selection(world, make_request())
-    whole = make_request()
-    shallow = run_probe(context, 2, 0.1, "high")
-    again = run_probe(selection(world, whole), 3, 0.1, "high")
-    assert torch.equal(shallow.anchors, again.anchors[:2])
+    (shallow,) = run_probe(selection(world, make_request()), (2,), 0.1, "high")
+    deep = run_probe(selection(world, make_request()), (1, 2, 3), 0.1, "high")
+    assert [probe.layer for probe in deep] == [1, 2, 3]
+    assert torch.equal(shallow.query, deep[1].query) and torch.equal(shallow.keys, deep[1].keys)
+    assert torch.equal(shallow.anchors, deep[1].anchors[:2])
 
 
 @pytest.mark.parametrize("direction", ["high", "low"])
@@ -312,10 +310,10 @@ def test_anchors_are_the_extreme_key_norms_of_every_chunk(world, direction):
 
 def test_scores_and_the_mass_on_other_keys_sum_to_one(world):
     context = selection(world, make_request())
-    probe = run_probe(context, 2, 0.1, "high")
+    (probe,) = run_probe(context, (2,), 0.1, "high")
     cached = context.loader.load_keys(2)
     start, stop = context.prompt.question_span
     scores = context.decoder.ops.token_scores(probe.query, torch.cat([cached, probe.keys]), torch.arange(start, stop), "mean")
     assert float(scores.sum()) == pytest.approx(1.0, abs=1e-5)
-    expected = context_scores(selection(world, make_request()), 2, probe, "mean")
+    expected = context_scores(selection(world, make_request()), probe, "mean")
     assert torch.equal(scores[context.prompt.system_len : context.prompt.question_start], expected)

@@ -88,7 +88,6 @@ class Session:
         for name in methods:
             if name not in self.method_names():
                 raise BadRequest(f"Unknown method {name!r}; known ones are: {', '.join(self.method_names())}.")
-        on_status(Status("Waiting for the engine", 0.0))
         waiting = lambda ahead: on_status(Status(f"Waiting: {ahead} request{'s' if ahead > 1 else ''} ahead", 0.0, ahead))  # noqa: E731
         with self._turns.turn(waiting, cancelled):
             return self._run(request, methods, on_status, cancelled)

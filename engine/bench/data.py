@@ -26,10 +26,13 @@ class Sample:
     scenario: str | None = None
 
 
-def load_samples(source: str, num: int, seed: int = 0) -> list[Sample]:
+def load_samples(source: str, num: int, seed: int = 0, with_spans: bool = False) -> list[Sample]:
     """Returns `num` samples of "scenarios", "generated" or a JSONL path. Raises BadRequest with one sentence.
 
     Scenarios are taken in turn (one question of each, then the next); files are shuffled by the seed.
+
+    Args:
+        with_spans: take only samples whose answer spans are known.
     """
     if num < 1:
         raise BadRequest(f"The number of samples is {num}; it must be at least 1.")
@@ -40,8 +43,11 @@ def load_samples(source: str, num: int, seed: int = 0) -> list[Sample]:
     else:
         found = jsonl_samples(Path(source))
         random.Random(seed).shuffle(found)
+    if with_spans:
+        found = [sample for sample in found if sample.supporting]
     if num > len(found):
-        raise BadRequest(f"{num} samples are asked for; {source} has {len(found)}.")
+        kind = "samples with answer spans" if with_spans else "samples"
+        raise BadRequest(f"{num} {kind} are asked for; {source} has {len(found)}.")
     return found[:num]
 
 
@@ -115,24 +121,10 @@ def generated_samples(num: int, seed: int = 0, num_chunks: int = 12, facts: int 
     return [_generated(random.Random(f"{seed}-{i}"), i, num_chunks, facts) for i in range(num)]
 
 
-_PLACES = [
-    "Ardel",
-    "Brone",
-    "Calvis",
-    "Dunmor",
-    "Estry",
-    "Falken",
-    "Gorsey",
-    "Hallin",
-    "Istrel",
-    "Jorvan",
-    "Kelmis",
-    "Lorne",
-    "Maddel",
-    "Norrin",
-    "Ostle",
-    "Penwick",
-]
+_PLACES = (
+    *("Ardel", "Brone", "Calvis", "Dunmor", "Estry", "Falken", "Gorsey", "Hallin"),
+    *("Istrel", "Jorvan", "Kelmis", "Lorne", "Maddel", "Norrin", "Ostle", "Penwick"),
+)
 _THINGS = (
     ("the gate code", "{n}"),
     ("the warden", "{a} {b}"),
@@ -143,10 +135,10 @@ _THINGS = (
     ("the day of delivery", "the {d}th of {m}"),
     ("the boat on duty", "the {b} Star"),
 )
-_FIRST = ["Ines", "Tomas", "Greta", "Olaf", "Mira", "Jonas", "Petra", "Anton", "Vera", "Lukas"]
-_LAST = ["Wendel", "Marrow", "Castor", "Quill", "Tarrant", "Osk", "Bellamy", "Thorne", "Kessel", "Harrow"]
-_COLOURS = ["crimson", "amber", "violet", "teal", "ivory", "indigo"]
-_MONTHS = ["March", "April", "June", "August", "October", "November"]
+_FIRST = ("Ines", "Tomas", "Greta", "Olaf", "Mira", "Jonas", "Petra", "Anton", "Vera", "Lukas")
+_LAST = ("Wendel", "Marrow", "Castor", "Quill", "Tarrant", "Osk", "Bellamy", "Thorne", "Kessel", "Harrow")
+_COLOURS = ("crimson", "amber", "violet", "teal", "ivory", "indigo")
+_MONTHS = ("March", "April", "June", "August", "October", "November")
 
 
 def _generated(rng: random.Random, index: int, num_chunks: int, facts: int) -> Sample:

@@ -8,6 +8,7 @@ import numpy as np
 import oracle
 import pytest
 import torch
+from worlds import TEXTS, lighthouse, tiny_runtime
 
 from engine.chunks.prefetch import ContextLoader
 from engine.compare import create_methods
@@ -18,19 +19,11 @@ from engine.fusion.decode import decode
 from engine.fusion.pipeline import FusionPipeline
 from engine.fusion.probe import context_scores, run_probe
 from engine.model.cache import RequestCache
-from engine.model.tiny import tiny_hf_model, tiny_model
+from engine.model.tiny import tiny_hf_model
 from engine.recorder import Recorder
 from engine.registry import field_names
-from engine.runtime import Runtime
-from engine.settings import Settings
-from engine.types import Chunk, FusionRequest, budget
+from engine.types import budget
 
-TEXTS = (
-    "The lamp of Merrow Point was lit in 1871 by Ada Quill.",
-    "Ferry times: 7, 9 and 12. No ferry runs on the feast of St. Orrin.",
-    "Ada Quill was born in Vell, a village of forty houses.",
-    "The museum closes at five.",
-)
 TOLERANCE = dict(rtol=1e-4, atol=1e-4)
 RATIOS = (0.0, 0.1, 0.35, 1.0)
 WITH_RATIO = [n for n in METHODS.names() if "ratio" in field_names(METHODS.get(n))]
@@ -39,13 +32,8 @@ WITH_RATIO = [n for n in METHODS.names() if "ratio" in field_names(METHODS.get(n
 @pytest.fixture(scope="module", params=["llama", "qwen3"])
 def world(request, tmp_path_factory):
     """A tiny model with its runtime and its transformers twin."""
-    runtime = Runtime(tiny_model(request.param), Settings(cache_dir=tmp_path_factory.mktemp("cache"), num_threads=1))
+    runtime = tiny_runtime(tmp_path_factory.mktemp("cache"), request.param)
     return SimpleNamespace(runtime=runtime, hf=tiny_hf_model(request.param))
-
-
-def make_request(texts=TEXTS, ratio=0.35, context="system", **more):
-    chunks = tuple(Chunk(f"c{i}", f"Note {i}", text) for i, text in enumerate(texts))
-    return FusionRequest("Where was the lamp lighter born?", chunks, ratio=ratio, chunk_context=context, **more)
 
 
 def prefill(world, name, request, depth=2, runs=1):
@@ -67,7 +55,7 @@ def filled(done, part):
 
 @pytest.mark.parametrize("context", ["system", "alone"])
 def test_full_prefill_equals_transformers(world, context):
-    done = prefill(world, "full", make_request(context=context))
+    done = prefill(world, "full", lighthouse(context=context))
     expected = oracle.full_prefill(world.hf, done.prompt.ids)
     torch.testing.assert_close(done.result.logits, expected.logits, **TOLERANCE)
     torch.testing.assert_close(filled(done, "keys"), expected.keys, **TOLERANCE)
@@ -77,8 +65,8 @@ def test_full_prefill_equals_transformers(world, context):
 @pytest.mark.parametrize("name", WITH_RATIO)
 @pytest.mark.parametrize("context", ["system", "alone"])
 def test_full_ratio_equals_prefill(world, name, context):
-    full = prefill(world, "full", make_request(context=context))
-    done = prefill(world, name, make_request(ratio=1.0, context=context))
+    full = prefill(world, "full", lighthouse(context=context))
+    done = prefill(world, name, lighthouse(ratio=1.0, context=context))
     torch.testing.assert_close(done.result.logits, full.result.logits, **TOLERANCE)
     torch.testing.assert_close(filled(done, "keys"), filled(full, "keys"), **TOLERANCE)
     torch.testing.assert_close(filled(done, "values"), filled(full, "values"), **TOLERANCE)
@@ -89,8 +77,8 @@ def test_full_ratio_equals_prefill(world, name, context):
 @pytest.mark.parametrize("name", METHODS.names())
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_one_chunk_behind_the_system_part_is_exact(world, name, ratio):
-    full = prefill(world, "full", make_request(TEXTS[:1]))
-    done = prefill(world, name, make_request(TEXTS[:1], ratio=ratio))
+    full = prefill(world, "full", lighthouse(TEXTS[:1]))
+    done = prefill(world, name, lighthouse(TEXTS[:1], ratio=ratio))
     torch.testing.assert_close(done.result.logits, full.result.logits, **TOLERANCE)
     torch.testing.assert_close(filled(done, "keys"), filled(full, "keys"), **TOLERANCE)
     torch.testing.assert_close(filled(done, "values"), filled(full, "values"), **TOLERANCE)
@@ -100,7 +88,7 @@ def test_one_chunk_behind_the_system_part_is_exact(world, name, ratio):
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("context", ["system", "alone"])
 def test_rows_match_the_scatter_cache_oracle(world, name, ratio, context):
-    done = prefill(world, name, make_request(ratio=ratio, context=context))
+    done = prefill(world, name, lighthouse(ratio=ratio, context=context))
     keys, values = oracle.fused_cache(world.hf, done.prompt, context)
     expected = oracle.run_rows(world.hf, done.prompt.ids, done.result.plan.rows, keys, values)
     torch.testing.assert_close(done.result.logits, expected.logits, **TOLERANCE)
@@ -110,7 +98,7 @@ def test_rows_match_the_scatter_cache_oracle(world, name, ratio, context):
 
 @pytest.mark.parametrize("name", METHODS.names())
 def test_layer_zero_is_exact_for_every_token(world, name):
-    done = prefill(world, name, make_request(ratio=0.1, context="alone"))
+    done = prefill(world, name, lighthouse(ratio=0.1, context="alone"))
     expected = oracle.full_prefill(world.hf, done.prompt.ids)
     torch.testing.assert_close(filled(done, "keys")[0], expected.keys[0], **TOLERANCE)
     torch.testing.assert_close(filled(done, "values")[0], expected.values[0], **TOLERANCE)
@@ -118,7 +106,7 @@ def test_layer_zero_is_exact_for_every_token(world, name):
 
 @pytest.mark.parametrize("name", WITH_RATIO)
 def test_zero_ratio_is_direct_reuse_bit_for_bit(world, name):
-    reuse, done = prefill(world, "reuse", make_request()), prefill(world, name, make_request(ratio=0.0))
+    reuse, done = prefill(world, "reuse", lighthouse()), prefill(world, name, lighthouse(ratio=0.0))
     assert torch.equal(done.result.logits, reuse.result.logits)
     assert torch.equal(filled(done, "keys"), filled(reuse, "keys"))
     assert torch.equal(filled(done, "values"), filled(reuse, "values"))
@@ -127,7 +115,7 @@ def test_zero_ratio_is_direct_reuse_bit_for_bit(world, name):
 @pytest.mark.parametrize("name", [n for n in METHODS.names() if n != "full"])
 @pytest.mark.parametrize("ratio", (0.0, 0.1, 0.35))
 def test_unselected_rows_are_the_stored_ones_bitwise(world, name, ratio):
-    done = prefill(world, name, make_request(ratio=ratio))
+    done = prefill(world, name, lighthouse(ratio=ratio))
     decoder, fresh = world.runtime.decoder, set(done.result.plan.rows.tolist())
     for p in done.placed:
         kept = [i for i in range(p.stop - p.start) if p.start + i not in fresh]
@@ -144,7 +132,7 @@ def test_unselected_rows_are_the_stored_ones_bitwise(world, name, ratio):
 def test_selection_keeps_to_the_budget_and_is_nested(world, name):
     before: set[int] = set()
     for ratio in (0.05, 0.2, 0.5, 0.9):
-        done = prefill(world, name, make_request(ratio=ratio))
+        done = prefill(world, name, lighthouse(ratio=ratio))
         chosen = [r for r in done.result.plan.rows.tolist() if r < done.prompt.question_start]
         assert len(chosen) == budget(ratio, done.prompt.num_doc_tokens) == len(set(chosen))
         assert min(chosen) >= done.prompt.system_len
@@ -155,7 +143,7 @@ def test_selection_keeps_to_the_budget_and_is_nested(world, name):
 
 @pytest.mark.parametrize("name", METHODS.names())
 def test_repeat_runs_and_synchronous_loading_give_the_same_bits(world, name):
-    request = make_request(ratio=0.35)
+    request = lighthouse(ratio=0.35)
     first, again, synchronous = prefill(world, name, request), prefill(world, name, request), prefill(world, name, request, depth=0)
     for other in (again, synchronous):
         assert np.array_equal(first.result.plan.rows, other.result.plan.rows)
@@ -166,9 +154,9 @@ def test_repeat_runs_and_synchronous_loading_give_the_same_bits(world, name):
 
 @pytest.mark.parametrize("name", [n for n in METHODS.names() if n != "full"])
 def test_new_order_reuses_the_same_chunks(world, name):
-    prefill(world, name, make_request())
+    prefill(world, name, lighthouse())
     before = world.runtime.store.stats()
-    request = make_request()
+    request = lighthouse()
     prefill(world, name, replace(request, chunks=request.chunks[::-1]))
     after = world.runtime.store.stats()
     assert after.num_files == before.num_files and after.misses == before.misses
@@ -177,7 +165,7 @@ def test_new_order_reuses_the_same_chunks(world, name):
 
 @pytest.mark.parametrize("name", METHODS.names())
 def test_bytes_read_follow_the_formula(world, name):
-    done = prefill(world, name, make_request(ratio=0.35))
+    done = prefill(world, name, lighthouse(ratio=0.35))
     spec, fresh = world.runtime.model.spec, set(done.result.plan.rows.tolist())
     row_bytes = spec.num_kv_heads * spec.head_dim * 4
     read = sum(p.stop - p.start for p in done.placed if not fresh >= set(range(p.start, p.stop)))
@@ -190,7 +178,7 @@ def test_bytes_read_follow_the_formula(world, name):
 
 @pytest.mark.parametrize("name", METHODS.names())
 def test_parts_add_up_to_the_time_to_first_token(world, name):
-    result = prefill(world, name, make_request()).result
+    result = prefill(world, name, lighthouse()).result
     parts = [getattr(result.parts_s, field) for field in result.parts_s.__dataclass_fields__]
     assert sum(parts) == pytest.approx(result.ttft_s, abs=1e-9)
     assert all(part >= 0 for part in parts)
@@ -198,7 +186,7 @@ def test_parts_add_up_to_the_time_to_first_token(world, name):
 
 @pytest.mark.parametrize("name", METHODS.names())
 def test_cancelled_request_leaves_nothing_behind(world, name):
-    request = make_request()
+    request = lighthouse()
     expected = prefill(world, name, request)
     calls = iter(range(100))
     prepared, runtime = world.runtime.prepare(request), world.runtime
@@ -211,7 +199,7 @@ def test_cancelled_request_leaves_nothing_behind(world, name):
 
 @pytest.mark.parametrize("name", METHODS.names())
 def test_decode_equals_transformers_on_the_same_cache(world, name):
-    done = prefill(world, name, make_request(ratio=0.35))
+    done = prefill(world, name, lighthouse(ratio=0.35))
     total, steps = done.prompt.num_tokens, 6
     keys = [torch.cat([k.transpose(0, 1), torch.zeros(k.shape[1], steps, k.shape[2])], 1)[None] for k in filled(done, "keys")]
     values = [torch.cat([v.transpose(0, 1), torch.zeros(v.shape[1], steps, v.shape[2])], 1)[None] for v in filled(done, "values")]
@@ -228,7 +216,7 @@ def test_decode_equals_transformers_on_the_same_cache(world, name):
 
 
 def test_stored_key_rotated_equals_forward_at_an_offset(world):
-    prepared = world.runtime.prepare(make_request(context="alone"))
+    prepared = world.runtime.prepare(lighthouse(context="alone"))
     decoder, p = world.runtime.decoder, prepared.placed[2]
     expected, _ = oracle.chunk_keys_at(world.hf, prepared.prompt.ids[:0], prepared.prompt.ids[p.start : p.stop], p.start)
     raw = torch.empty(p.stop - p.start, decoder.spec.num_kv_heads, decoder.spec.head_dim)
@@ -240,7 +228,7 @@ def test_stored_key_rotated_equals_forward_at_an_offset(world):
 
 
 def test_loader_reads_at_most_its_depth_ahead(world):
-    prepared, decoder = world.runtime.prepare(make_request()), world.runtime.decoder
+    prepared, decoder = world.runtime.prepare(lighthouse()), world.runtime.decoder
     cache = RequestCache(decoder.spec, prepared.prompt.num_tokens, torch.float32, torch.device("cpu"))
     recorder = Recorder(torch.device("cpu"))
     loader = ContextLoader(decoder, prepared.placed, cache, recorder, depth=2)
@@ -270,7 +258,7 @@ def selection(world, request):
 
 @pytest.mark.parametrize("layer", [1, 2, 3])
 def test_all_tokens_as_anchors_equal_a_probe_over_the_whole_cache(world, layer):
-    context = selection(world, make_request())
+    context = selection(world, lighthouse())
     (probe,) = run_probe(context, (layer,), 1.0, "high")
     prompt = context.prompt
     keys, values = oracle.fused_cache(world.hf, prompt, "system")
@@ -282,8 +270,8 @@ def test_all_tokens_as_anchors_equal_a_probe_over_the_whole_cache(world, layer):
 
 
 def test_probe_does_not_depend_on_how_deep_it_goes(world):
-    (shallow,) = run_probe(selection(world, make_request()), (2,), 0.1, "high")
-    deep = run_probe(selection(world, make_request()), (1, 2, 3), 0.1, "high")
+    (shallow,) = run_probe(selection(world, lighthouse()), (2,), 0.1, "high")
+    deep = run_probe(selection(world, lighthouse()), (1, 2, 3), 0.1, "high")
     assert [probe.layer for probe in deep] == [1, 2, 3]
     assert torch.equal(shallow.query, deep[1].query) and torch.equal(shallow.keys, deep[1].keys)
     assert torch.equal(shallow.anchors, deep[1].anchors[:2])
@@ -291,7 +279,7 @@ def test_probe_does_not_depend_on_how_deep_it_goes(world):
 
 @pytest.mark.parametrize("direction", ["high", "low"])
 def test_anchors_are_the_extreme_key_norms_of_every_chunk(world, direction):
-    context = selection(world, make_request())
+    context = selection(world, lighthouse())
     anchors = context.anchors.gather(context.placed, 3, 0.1, direction).positions
     for p in context.placed[1:]:
         n = p.stop - p.start
@@ -309,11 +297,11 @@ def test_anchors_are_the_extreme_key_norms_of_every_chunk(world, direction):
 
 
 def test_scores_and_the_mass_on_other_keys_sum_to_one(world):
-    context = selection(world, make_request())
+    context = selection(world, lighthouse())
     (probe,) = run_probe(context, (2,), 0.1, "high")
     cached = context.loader.load_keys(2)
     start, stop = context.prompt.question_span
     scores = context.decoder.ops.token_scores(probe.query, torch.cat([cached, probe.keys]), torch.arange(start, stop), "mean")
     assert float(scores.sum()) == pytest.approx(1.0, abs=1e-5)
-    expected = context_scores(selection(world, make_request()), probe, "mean")
+    expected = context_scores(selection(world, lighthouse()), probe, "mean")
     assert torch.equal(scores[context.prompt.system_len : context.prompt.question_start], expected)

@@ -1,0 +1,62 @@
+"""One slot, fair order, positions told, and a way out while waiting."""
+
+import threading
+import time
+
+import pytest
+
+from engine.errors import Cancelled
+from engine.turns import Turns
+
+
+def test_requests_run_one_at_a_time_in_order():
+    turns, order, inside = Turns(), [], []
+
+    def work(number):
+        with turns.turn(lambda ahead: None, lambda: False):
+            inside.append(number)
+            assert len(inside) == 1
+            time.sleep(0.02)
+            order.append(number)
+            inside.remove(number)
+
+    threads = []
+    with turns.turn(lambda ahead: None, lambda: False):
+        for number in range(5):
+            threads.append(threading.Thread(target=work, args=(number,)))
+            threads[-1].start()
+            time.sleep(0.02)
+    for thread in threads:
+        thread.join(timeout=10)
+    assert order == [0, 1, 2, 3, 4]
+
+
+def test_waiting_requests_know_their_place():
+    turns, told, started = Turns(), [], threading.Event()
+
+    def waiter():
+        with turns.turn(lambda ahead: (told.append(ahead), started.set()), lambda: False):
+            pass
+
+    with turns.turn(lambda ahead: None, lambda: False):
+        thread = threading.Thread(target=waiter)
+        thread.start()
+        assert started.wait(5)
+    thread.join(timeout=5)
+    assert told == [1]
+
+
+def test_giving_up_while_waiting_frees_the_place():
+    turns = Turns()
+    with turns.turn(lambda ahead: None, lambda: False), pytest.raises(Cancelled), turns.turn(lambda ahead: None, lambda: True):
+        pass
+    with turns.turn(lambda ahead: None, lambda: False):
+        pass
+
+
+def test_an_error_in_the_body_frees_the_slot():
+    turns = Turns()
+    with pytest.raises(ValueError, match="boom"), turns.turn(lambda ahead: None, lambda: False):
+        raise ValueError("boom")
+    with turns.turn(lambda ahead: None, lambda: False):
+        pass

@@ -14,11 +14,12 @@ from kernels.rows import RowSet
 def rotate_keys(raw: Tensor, cos: Tensor, sin: Tensor, out: Tensor) -> None:
     """Writes RoPE(raw) to `out`: (x1 cos - x2 sin, x2 cos + x1 sin) with x1, x2 the halves of the head.
 
-    raw, out: [n, H, D], not the same memory; cos, sin: [n, D / 2].
+    raw, out: [n, H, D], not the same memory; cos, sin: [n, 1 or H, D / 2], spread over the heads by the caller where
+    the same tables rotate many layers.
     """
     half = raw.shape[-1] // 2
     first, second = raw[..., :half].float(), raw[..., half:].float()
-    c, s = cos[:, None, :].float(), sin[:, None, :].float()
+    c, s = cos.float(), sin.float()
     out.copy_(torch.cat([first * c - second * s, second * c + first * s], dim=-1))
 
 

@@ -52,11 +52,13 @@ def row_set(positions: Tensor, group: int, dtype: torch.dtype, block_rows: int =
         raise ValueError(f"row positions must be sorted, unique and at least one; got {num_rows} rows")
     if host[-1] == num_rows - 1:
         return RowSet(positions, (RowBlock(0, num_rows, num_rows, None),), True)
-    # Few rows gain from a finer cut: the keys behind a block's last row are never touched.
-    size = block_rows if num_rows > 2 * block_rows else max(1, block_rows // 2)
+    # Few rows gain from a finer cut: the keys behind a block's last row are never touched. Blocks are of equal
+    # size, since a small remainder costs almost as much as a whole one.
+    size = block_rows if num_rows > 3 * block_rows else max(1, block_rows // 2)
+    num_blocks = max(1, num_rows // size)
+    cuts = [num_rows * i // num_blocks for i in range(num_blocks + 1)]
     blocks = []
-    for start in range(0, num_rows, size):
-        stop = min(start + size, num_rows)
+    for start, stop in itertools.pairwise(cuts):
         key_end = host[stop - 1] + 1
         mask = _causal_mask(positions[start:stop], key_end, group, dtype) if stop - start > 1 else None
         blocks.append(RowBlock(start, stop, key_end, mask))

@@ -14,9 +14,8 @@ def rotate_keys(raw: Tensor, cos: Tensor, sin: Tensor, out: Tensor) -> None:
     """Writes RoPE(raw) to `out`, each half in two passes and without a temporary of full size."""
     half = raw.shape[-1] // 2
     first, second = raw[..., :half], raw[..., half:]
-    c, s = cos[:, None, :], sin[:, None, :]
-    torch.mul(first, c, out=out[..., :half]).addcmul_(second, s, value=-1.0)
-    torch.mul(second, c, out=out[..., half:]).addcmul_(first, s)
+    torch.mul(first, cos, out=out[..., :half]).addcmul_(second, sin, value=-1.0)
+    torch.mul(second, cos, out=out[..., half:]).addcmul_(first, sin)
 
 
 def selected_attention(query: Tensor, keys: Tensor, values: Tensor, rows: RowSet) -> Tensor:

@@ -60,6 +60,7 @@ def main(argv: list[str]) -> None:
             "repeats": args.repeats,
             "context": args.context,
             "seed": args.seed,
+            "critical_layers": list(runtime.calibration.layers),
             "rows": rows,
             "skipped": len(samples) - len(runs),
             "peak_memory_gib": _peak_memory_gib(),
@@ -145,7 +146,7 @@ def _row(config: Config, runs: Sequence[Run]) -> dict[str, object]:
     pairs = [(run, run.method(config.label), run.method("full")) for run in runs]
     own = [method for _, method, _ in pairs]
     speedups = [full.ttft_s / method.ttft_s for _, method, full in pairs]
-    limits = [_limit(config, run, method) for run, method, _ in pairs]
+    limits = [_limit(config, *pair) for pair in pairs]
     speedup = interval(speedups, np.median, "median")
     limit = statistics.median(limits)
     return {
@@ -157,6 +158,7 @@ def _row(config: Config, runs: Sequence[Run]) -> dict[str, object]:
         "ttft_s": spread([method.ttft_s for method in own]),
         "speedup": speedup,
         "limit": limit,
+        "probe_share": statistics.median(method.parts_s.probe / full.ttft_s for _, method, full in pairs),
         "limit_share": statistics.median(gain / most for gain, most in zip(speedups, limits, strict=True)),
         "parts_s": {part: statistics.median(getattr(method.parts_s, part) for method in own) for part in PARTS},
         "rouge_l": _mean(own, "rouge_l"),
@@ -168,17 +170,13 @@ def _row(config: Config, runs: Sequence[Run]) -> dict[str, object]:
     }
 
 
-def _limit(config: Config, run: Run, method: MethodRun) -> float:
-    """Returns the compute limit of the speed-up, 1 / (r + q / N + s).
-
-    s is the probe's share of a full prefill by work: its rows through the layers below the critical one.
-    """
-    num_doc = run.num_doc_tokens
+def _limit(config: Config, run: Run, method: MethodRun, full: MethodRun) -> float:
+    """Returns the compute limit of the speed-up, 1 / (r + q / N + s); s is the probe's measured share of a full prefill."""
     if config.method == "full":
         return 1.0
-    depth = max(method.critical_layers) / run.num_layers if method.critical_layers else 0.0
-    probe_rows = run.question_span[1] - run.question_start
-    return 1.0 / ((config.ratio or 0.0) + (len(run.tokens) - run.question_start) / num_doc + depth * probe_rows / num_doc)
+    num_doc = run.num_doc_tokens
+    share = method.parts_s.probe / full.ttft_s
+    return 1.0 / ((config.ratio or 0.0) + (len(run.tokens) - run.question_start) / num_doc + share)
 
 
 def _mean(methods: Sequence[MethodRun], name: str) -> float | None:

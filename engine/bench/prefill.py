@@ -76,9 +76,10 @@ def _transformers_model(runtime: Runtime, settings: Settings) -> object:
 def _prompt(runtime: Runtime, num_tokens: int) -> Prompt:
     """Returns a prompt of exactly `num_tokens`, its documents cut from the bundled scenarios' text."""
     spec, builder = runtime.model.spec, runtime.prompts
-    if not 128 <= num_tokens <= spec.max_context - 64:
-        raise BadRequest(f"--tokens has {num_tokens}; the model allows 128 to {spec.max_context - 64}.")
     bare = builder.build([], "Which of these is the oldest, and who says so?", 1)
+    least, most = bare.num_tokens + 64, spec.max_context - 64
+    if not least <= num_tokens <= most:
+        raise BadRequest(f"--tokens has {num_tokens}; this model's prompts must have {least} to {most}.")
     room = num_tokens - bare.num_tokens
     text = "\n\n".join(chunk.text for scenario in load_scenarios().values() for chunk in scenario.chunks())
     while len(stream := builder.tokenize(text).ids) < room:

@@ -38,7 +38,9 @@ class ContextLoader:
         self._decoder, self._cache, self._recorder = decoder, cache, recorder
         self._placed = tuple(placed)
         self.context_len = self._placed[-1].stop if self._placed else 0
-        self._cos, self._sin = decoder.rope(torch.arange(self.context_len, device=decoder.device))
+        cos, sin = decoder.rope(torch.arange(self.context_len, device=decoder.device))
+        # Spread over the heads once, for all layers: the rotation then runs through memory without a broadcast.
+        self._cos, self._sin = (table.expand(-1, decoder.spec.num_kv_heads, -1).contiguous() for table in (cos, sin))
         self._in_place = decoder.device.type == "cpu"
         shape = (self.context_len, decoder.spec.num_kv_heads, decoder.spec.head_dim)
         self._buffers = [_Buffer(shape, decoder.dtype, pinned=not self._in_place) for _ in range(max(1, depth))]

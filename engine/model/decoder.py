@@ -17,7 +17,7 @@ from kernels.rows import RowSet, row_set
 
 
 class Rows(NamedTuple):
-    """Computed rows: where they stand among the keys (`set`) and their rotary tables [R, D / 2]."""
+    """Computed rows: where they stand among the keys (`set`) and their rotary tables [R, 1, D / 2]."""
 
     set: RowSet
     cos: Tensor
@@ -48,8 +48,9 @@ class Decoder:
         return Rows(row_set(positions, self.spec.group_size, self.dtype), *self.rope(at))
 
     def rope(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns cos and sin [n, D / 2] at positions [n]."""
-        return rope_tables(self.spec.rope, positions, self.dtype, self.device)
+        """Returns cos and sin [n, 1, D / 2] at positions [n]."""
+        cos, sin = rope_tables(self.spec.rope, positions, self.dtype, self.device)
+        return cos[:, None, :], sin[:, None, :]
 
     def embed(self, ids: Tensor) -> Tensor:
         """Returns the hidden states [n, hidden] of token ids [n]."""
@@ -97,8 +98,9 @@ class Decoder:
         attn = self.ops.selected_attention(rotated, cache.keys[layer], cache.values[layer], rows.set)
         w = self.weights.layers[layer]
         hidden = F.linear(attn.reshape(attn.shape[0], -1), w.out, w.out_bias).add_(hidden)
+        # In place, so that no prompt-sized temporary is allocated and touched anew in every layer.
         gate, up = F.linear(self._norm(hidden, w.post_norm), w.gate_up).chunk(2, dim=-1)
-        return F.linear(F.silu(gate).mul_(up), w.down).add_(hidden)
+        return F.linear(F.silu(gate, inplace=True).mul_(up), w.down).add_(hidden)
 
     def run_layer(self, layer: int, hidden: Tensor, rows: Rows, cache: RequestCache) -> Tensor:
         """Returns the rows behind one layer, having written their K and V to the cache."""
@@ -131,7 +133,11 @@ class Decoder:
         return self.logits(hidden)
 
     def _norm(self, hidden: Tensor, weight: Tensor) -> Tensor:
-        return F.rms_norm(hidden, (hidden.shape[-1],), weight, self.spec.norm_eps)
+        if self.device.type != "cpu":
+            return F.rms_norm(hidden, (hidden.shape[-1],), weight, self.spec.norm_eps)
+        # The same formula in three passes over memory; torch's own takes five on a CPU.
+        square = torch.linalg.vector_norm(hidden, dim=-1, keepdim=True).square_()
+        return torch.mul(hidden, square.div_(hidden.shape[-1]).add_(self.spec.norm_eps).rsqrt_()).mul_(weight)
 
     def _queries(self, layer: int, q: Tensor) -> Tensor:
         return self._head_norm(q.unflatten(-1, (self.spec.num_heads, self.spec.head_dim)), self.weights.layers[layer].q_norm)

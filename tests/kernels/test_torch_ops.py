@@ -29,7 +29,7 @@ def draw(*shape, dtype=torch.float32, seed=0):
 @pytest.mark.parametrize("rows", [1, 63, 130])
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 def test_rotation_equals_reference(ops, dim, rows, dtype):
-    raw, angles = draw(rows, 3, dim, dtype=dtype), draw(rows, dim // 2, seed=1)
+    raw, angles = draw(rows, 3, dim, dtype=dtype), draw(rows, 1, dim // 2, seed=1)
     cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
     expected, got = torch.full_like(raw, float("nan")), torch.full_like(raw, float("nan"))
     reference.rotate_keys(raw, cos, sin, expected)

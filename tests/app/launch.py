@@ -1,0 +1,134 @@
+"""Starts the page in a process of its own on a free port, and visits it. Reusable for any session.
+
+    with served("fakes:FakeSession") as url, visiting(browser, url) as visit: ...
+
+As a program: python tests/app/launch.py <port> <module:factory> [json of keyword arguments].
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM_ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def free_port() -> int:
+    """Returns a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_up(url: str, process: subprocess.Popen[bytes], timeout_s: float = 90.0) -> None:
+    """Returns once the address answers. Raises RuntimeError where the process ends or time runs out."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the page ended with code {process.returncode} before it answered")
+        with contextlib.suppress(urllib.error.URLError, OSError), opener.open(url, timeout=5):
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"{url} did not answer within {timeout_s:.0f} s")
+
+
+@contextlib.contextmanager
+def served_command(command: list[str], url: str, env: dict[str, str] | None = None, timeout_s: float = 90.0) -> Iterator[str]:
+    """Runs a server command, yields its address once it answers, and ends exactly that process (group) afterwards."""
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(env or {})}, start_new_session=True)
+    try:
+        wait_until_up(url, process, timeout_s)
+        yield url
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
+
+
+@contextlib.contextmanager
+def served(factory: str = "fakes:FakeSession", **arguments: Any) -> Iterator[str]:
+    """Serves the page over `module:factory(**arguments)` and yields its address."""
+    port = free_port()
+    env = {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
+        "GRADIO_ANALYTICS_ENABLED": "False",
+        "NO_PROXY": "localhost,127.0.0.1",
+    }
+    command = [sys.executable, str(Path(__file__).resolve()), str(port), factory, json.dumps(arguments)]
+    with served_command(command, f"http://127.0.0.1:{port}/", env) as url:
+        yield url
+
+
+@dataclass
+class Visit:
+    """A browser page, and what went wrong on it so far: requests to other hosts, console errors, uncaught exceptions."""
+
+    page: Any
+    problems: list[str] = field(default_factory=list)
+
+    def status(self) -> str:
+        """Returns the status line's text."""
+        return str(self.page.locator("#fuse-status").inner_text()).replace("\n", " ")
+
+    def run_and_wait(self, timeout_s: float = 60.0) -> None:
+        """Presses Run and waits for the LIVE badge."""
+        self.page.locator("#fuse-run").click()
+        self.page.locator("#fuse-banner .fs-badge-live").wait_for(timeout=timeout_s * 1000)
+
+
+@contextlib.contextmanager
+def visiting(browser: Any, url: str, width: int = 1920, height: int = 1080, theme: str = "light") -> Iterator[Visit]:
+    """Opens the page in a context of its own, waits until its last figure is drawn, and yields the visit."""
+    context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", accept_downloads=True)
+    visit = Visit(context.new_page())
+    own = (url, "data:", "blob:")
+    visit.page.on("request", lambda r: None if r.url.startswith(own) else visit.problems.append(f"request to {r.url}"))
+    visit.page.on("console", lambda m: visit.problems.append(f"console: {m.text}") if m.type == "error" else None)
+    visit.page.on("pageerror", lambda error: visit.problems.append(f"exception: {error}"))
+    try:
+        visit.page.goto(f"{url}?__theme={theme}")
+        visit.page.locator("#fuse-kv .js-plotly-plot .main-svg").first.wait_for(timeout=90_000)
+        yield visit
+    finally:
+        context.close()
+
+
+def main(port: str, factory: str, arguments: str = "{}") -> None:
+    """Serves until killed; a fake session gets fake run files."""
+    from viz.panels.page import build, launch_options
+
+    module_name, _, name = factory.partition(":")
+    module = importlib.import_module(module_name)
+    session = getattr(module, name)(**json.loads(arguments))
+    files = module.FakeRunFiles() if hasattr(module, "FakeRunFiles") else None
+    build(session, files).launch(server_name="127.0.0.1", server_port=int(port), quiet=True, **launch_options())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

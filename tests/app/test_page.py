@@ -1,0 +1,168 @@
+"""The page in a browser, over the fake session: what a visitor sees, presses and gets."""
+
+import pytest
+from launch import CHROMIUM, CHROMIUM_ARGS, served, visiting
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.is_file(), reason=f"needs Chromium at {CHROMIUM}"),
+]
+
+
+@pytest.fixture(scope="module")
+def url():
+    with served("fakes:FakeSession", delay_s=0.25) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=CHROMIUM_ARGS)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def visit(browser, url):
+    with visiting(browser, url) as opened:
+        yield opened
+        assert opened.problems == []
+
+
+def test_opens_with_a_recorded_run_and_all_pictures(visit):
+    page = visit.page
+    assert page.locator("#fuse-banner .fs-badge-replay").inner_text().strip() == "REPLAY"
+    assert "QCFuse recomputed 30" in page.locator("#fuse-banner").inner_text()
+    for name in ("map", "attention", "ttft", "timeline", "kv"):
+        assert page.locator(f"#fuse-{name} .js-plotly-plot").count() == 1, name
+    assert page.locator("#fuse-cards .fs-card").count() == 3
+    assert page.locator("#fuse-text .fs-token").count() > 2000
+    assert page.locator("#fuse-top tbody tr").count() == 20
+
+
+def test_run_shows_live_numbers_and_partial_answers(visit):
+    page = visit.page
+    page.locator("#fuse-run").click()
+    page.locator("#fuse-status .fs-partial-card").first.wait_for()
+    assert page.locator("#fuse-stop").is_enabled() and page.locator("#fuse-run").is_disabled()
+    page.locator("#fuse-banner .fs-badge-live").wait_for()
+    assert "measured just now" in visit.status()
+    assert "median of 3" in page.locator("#fuse-banner").inner_text()
+    assert "faster" in page.locator("#fuse-cards").inner_text()
+    page.locator("#fuse-run:enabled").wait_for()
+
+
+def test_chunks_reorder_and_drop_by_keyboard(visit):
+    page = visit.page
+    page.locator("#fuse-chunks .fs-down").first.focus()
+    page.keyboard.press("Enter")
+    page.locator("#fuse-chunks input").nth(2).focus()
+    page.keyboard.press("Space")
+    assert "11 of 12" in page.locator("#fuse-chunks").inner_text()
+    visit.run_and_wait()
+    page.wait_for_function("document.querySelectorAll('#fuse-text h4').length === 11")
+    titles = page.locator("#fuse-text h4 bdi").all_inner_texts()
+    assert titles[:3] == ["Lantern ferry timetable", "Tidal gate of Orsund", "The Velden lighthouse"]
+
+
+def test_stop_keeps_the_run_before_and_the_next_run_works(visit):
+    page = visit.page
+    page.locator("#fuse-run").click()
+    page.locator("#fuse-status .fs-partial-card").first.wait_for()
+    page.locator("#fuse-stop").click()
+    page.get_by_text("Stopped. The run before it is still shown.").wait_for()
+    assert page.locator("#fuse-banner .fs-badge-replay").count() == 1
+    visit.run_and_wait()
+
+
+def test_an_engine_error_is_a_sentence_and_leaves_the_page_usable(visit):
+    page = visit.page
+    page.locator("#fuse-question input").fill("please fail")
+    page.keyboard.press("Enter")
+    page.locator("#fuse-run").click()
+    page.locator("#fuse-status .fs-status-error").wait_for()
+    assert "The chunk store is full" in visit.status() and "Traceback" not in page.content()
+    assert page.locator("#fuse-banner .fs-badge-replay").count() == 1
+    page.locator("#fuse-question input").fill("Which year?")
+    page.keyboard.press("Enter")
+    visit.run_and_wait()
+    assert "Which year?" in page.locator("#fuse-banner").inner_text()
+
+
+def test_hostile_text_stays_text_and_a_giant_line_does_not_freeze_the_page(visit):
+    page = visit.page
+    page.locator("#fuse-scenario input").click()
+    page.get_by_role("option").nth(1).click()
+    page.wait_for_function("document.querySelectorAll('#fuse-text h4').length === 3", timeout=20_000)
+    visit.run_and_wait()
+    page.wait_for_function("document.querySelectorAll('#fuse-text .fs-token').length > 2000", timeout=20_000)
+    assert page.evaluate("window.__pwned") is None
+    for name in ("chunks", "text", "banner", "cards", "top"):
+        assert page.locator(f"#fuse-{name} img, #fuse-{name} script, #fuse-{name} b").count() == 0, name
+    assert page.locator("#fuse-text h4 bdi").first.inner_text() == "<img src=x onerror=window.__pwned=4> ${1+1} {{value}}"
+    assert "${window.__pwned=1} and {{value}}" in page.locator("#fuse-banner").inner_text()
+    assert "Show more" in page.locator("#fuse-text .fs-more").first.inner_text()
+    page.evaluate("Plotly.Fx.hover(document.querySelector('#fuse-map .js-plotly-plot'), {xval: 40, yval: 5}, ['xy'])")
+    assert page.locator("#fuse-map .hoverlayer img").count() == 0
+
+
+def test_hover_tells_token_rank_and_score(visit):
+    page = visit.page
+    page.locator("#fuse-text .fs-token").nth(5).hover()
+    detail = page.locator("#fuse-text .fs-token-detail").inner_text()
+    assert "position" in detail and "rank" in detail and "score" in detail
+    page.locator("#fuse-text .fs-text-frame").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#fuse-text .fs-token-detail").inner_text() != detail
+
+
+def test_picture_and_ratio_change_without_the_engine(visit):
+    page = visit.page
+    page.locator("#fuse-method label").nth(1).click()
+    page.get_by_text("Direct reuse has no ranking").wait_for()
+    page.locator("#fuse-method label").nth(2).click()
+    page.get_by_text("This is the set that was run").wait_for()
+    page.locator("#fuse-preview input[type=number]").fill("0.1")
+    page.keyboard.press("Enter")
+    page.get_by_text("Preview: the exact").wait_for()
+    assert page.locator("#fuse-banner .fs-badge-replay").count() == 1
+
+
+def test_download_and_reopen(visit, tmp_path):
+    page = visit.page
+    with page.expect_download() as download:
+        page.locator("#fuse-download").click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    assert path.name.endswith(".run.json.gz")
+    page.locator("#fuse-open input[type=file], input[type=file]").last.set_input_files(path)
+    page.get_by_text("The run of the file is shown.").wait_for()
+    bad = tmp_path / "bad.run.json.gz"
+    bad.write_bytes(b"rubbish")
+    page.locator("#fuse-open input[type=file], input[type=file]").last.set_input_files(bad)
+    page.locator("#fuse-status .fs-status-error").wait_for()
+
+
+def test_two_visitors_do_not_see_each_other(browser, url):
+    with visiting(browser, url) as first, visiting(browser, url) as second:
+        first.page.locator("#fuse-question input").fill("Secret question of the first?")
+        first.page.keyboard.press("Enter")
+        first.page.locator("#fuse-run").click()
+        second.page.locator("#fuse-run").click()
+        second.page.get_by_text("Waiting for the engine").wait_for()
+        second.page.locator("#fuse-banner .fs-badge-live").wait_for()
+        first.page.locator("#fuse-banner .fs-badge-live").wait_for()
+        assert "Secret" in first.page.locator("#fuse-banner").inner_text()
+        assert "Secret" not in second.page.content()
+        assert first.problems == [] and second.problems == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(390, 844), (1280, 720), (1920, 1080)], ids=lambda size: f"{size[0]}px")
+def test_page_never_scrolls_sideways(browser, url, size, theme):
+    with visiting(browser, url, *size, theme=theme) as visit:
+        width = visit.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= size[0] and visit.problems == []

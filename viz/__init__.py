@@ -1,0 +1,1 @@
+"""Everything the visitor sees: figures (pure) and panels (Gradio)."""

@@ -1,0 +1,111 @@
+"""What disk and device did, layer by layer, for every method on one clock."""
+
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from engine.types import Run, Span
+from viz import theme
+from viz.figures import words
+
+LANES = ("disk", "copy", "device")
+SHOWN = ("probe", "select", "load", "load_wait", "recompute", "head")
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRow:
+    """One lane of one method, with the spans drawn on it and the time of the first token."""
+
+    method: str
+    lane: str
+    spans: tuple[Span, ...]
+    ttft_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineInfo:
+    """Lanes from top to bottom, and the end of the clock in seconds."""
+
+    rows: tuple[LaneRow, ...]
+    end_s: float
+
+
+def timeline_info(run: Run) -> TimelineInfo:
+    """Returns the lanes up to the first token; decoding is left out."""
+    rows = []
+    for method in run.methods:
+        spans = [span for span in method.spans if span.stage in SHOWN]
+        for lane in LANES:
+            own = tuple(span for span in spans if span.lane == lane)
+            if own:
+                rows.append(LaneRow(method.method, lane, own, method.ttft_s))
+    end = max((span.end_s for row in rows for span in row.spans), default=0.0)
+    return TimelineInfo(rows=tuple(rows), end_s=end)
+
+
+def timeline_figure(info: TimelineInfo | None, reason: str = "No timeline was recorded.") -> go.Figure:
+    """Returns the lanes, or a titled empty figure that says why."""
+    if info is None or not info.rows:
+        return theme.empty_figure("Timeline up to the first token", reason)
+    rows = info.rows
+    layout = theme.base_layout("Timeline up to the first token", 160 + 46 * len(rows), barmode="overlay", bargap=0.5)
+    layout.margin.l = 14
+    layout.xaxis.update(title_text="seconds since the request", range=[0, info.end_s * 1.03], fixedrange=False)
+    layout.yaxis.update(visible=False, range=[len(rows) - 0.4, -0.8], fixedrange=True)
+    layout.dragmode = "zoom"
+    figure = go.Figure(layout=layout)
+    for stage in SHOWN:
+        _add_stage(figure, rows, stage)
+    for i, row in enumerate(rows):
+        figure.add_annotation(
+            text=f"{words.plain(theme.method_label(row.method))} · {row.lane}",
+            xref="paper",
+            x=0,
+            y=i - 0.24,
+            xanchor="left",
+            yanchor="bottom",
+            showarrow=False,
+            borderpad=0,
+        )
+    first = [(row.ttft_s, i) for i, row in enumerate(rows) if row.lane == "device"]
+    figure.add_scatter(
+        x=[t for t, _ in first],
+        y=[i for _, i in first],
+        mode="markers",
+        name="first token",
+        hovertext=[f"first token after {words.seconds(t)} (median)" for t, _ in first],
+        hoverinfo="text",
+        marker={"symbol": "star", "size": 13, "color": theme.INK, "line": {"width": 1, "color": "#FFFFFF"}},
+    )
+    return figure
+
+
+def _add_stage(figure: go.Figure, rows: tuple[LaneRow, ...], stage: str) -> None:
+    drawn = [(i, row, span) for i, row in enumerate(rows) for span in row.spans if span.stage == stage]
+    if not drawn:
+        return
+    label = "head" if stage == "head" else theme.STAGE_LABELS[stage]
+    figure.add_bar(
+        x=[span.end_s - span.start_s for _, _, span in drawn],
+        base=[span.start_s for _, _, span in drawn],
+        y=[i for i, _, _ in drawn],
+        width=0.42,
+        orientation="h",
+        name=label,
+        hovertext=[_hover(row, span) for _, row, span in drawn],
+        hoverinfo="text",
+        marker={
+            "color": theme.STAGE_COLORS[stage],
+            "line": {"width": 0.5, "color": "rgba(0,0,0,0.45)"},
+            "pattern": {"shape": theme.STAGE_HATCH[stage], "size": 7, "solidity": 0.25, "fgcolor": "#FFFFFF", "fillmode": "overlay"},
+        },
+    )
+
+
+def _hover(row: LaneRow, span: Span) -> str:
+    layer = f", layer {span.layer}" if span.layer >= 0 else ""
+    amount = f"<br>{words.size(span.size_bytes)}" if span.size_bytes else ""
+    return (
+        f"<b>{words.plain(theme.method_label(row.method))}</b>: {theme.STAGE_LABELS[span.stage]}{layer}<br>"
+        f"{words.seconds(span.start_s)} to {words.seconds(span.end_s)} ({words.seconds(span.end_s - span.start_s)}){amount}"
+    )

@@ -1,0 +1,1 @@
+"""Gradio builders, one file per tab, and the plain functions their callbacks use."""

@@ -1,0 +1,73 @@
+"""The Fuse tab: builds its two columns and wires them to the callbacks."""
+
+import gradio as gr
+
+from viz.panels.contract import RunFiles, SessionLike
+from viz.panels.fuse_callbacks import FuseCallbacks, idle_buttons
+from viz.panels.fuse_controls import Controls, build_controls
+from viz.panels.fuse_results import Results, build_results
+from viz.panels.players import player
+
+QUIET = {"show_progress": "hidden", "api_visibility": "private"}
+ENGINE = {"concurrency_id": "engine", "concurrency_limit": 1}
+
+
+def build_fuse(session: SessionLike, files: RunFiles, page: gr.Blocks) -> None:
+    """Builds the tab. Call inside a gr.Tab of `page`."""
+    banner = player("banner", "fuse-banner", "Result")
+    with gr.Row(elem_id="fuse-columns"):
+        with gr.Column(scale=0, min_width=340, elem_id="fuse-controls", elem_classes="fs-panel"):
+            controls = build_controls(session)
+        with gr.Column(scale=1, min_width=320, elem_id="fuse-results"):
+            results = build_results(session)
+    _wire(FuseCallbacks(session, files), controls, results, banner, page)
+
+
+def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr.HTML, page: gr.Blocks) -> None:
+    run, shown, job = gr.State(None), gr.State(None), gr.State(None)
+    buttons = [controls.run, controls.stop]
+    show_in = [run, shown, results.method]
+    show_out = [
+        banner,
+        shown,
+        results.method,
+        results.preview,
+        results.preview_note,
+        results.download,
+        controls.model_line,
+        *results.of_run,
+        *results.of_method,
+    ]
+
+    begun = controls.run.click(calls.begin, [controls.scenario, *controls.form], [results.status, job, *buttons], queue=False, **QUIET)
+    engine = begun.then(
+        calls.run,
+        [job],
+        [results.status, run],
+        show_progress="minimal",
+        show_progress_on=results.status,
+        api_name="stream",
+        api_visibility="private",
+        **ENGINE,
+    )
+    engine.failure(calls.ended_early, [job], [results.status], queue=False, **QUIET)
+    engine.then(calls.show, show_in, show_out, **QUIET).then(idle_buttons, None, buttons, queue=False, **QUIET)
+    controls.stop.click(calls.stopped, None, [results.status, job, *buttons], cancels=[engine], queue=False, **QUIET)
+
+    chosen_out = [controls.scenario, controls.question, controls.chunks, run, results.status]
+    for event in (page.load, controls.scenario.input):
+        event(calls.choose_scenario, [controls.scenario], chosen_out, queue=False, **QUIET).then(calls.show, show_in, show_out, **QUIET)
+
+    look = {
+        "fn": calls.look,
+        "inputs": [run, results.method, results.preview],
+        "outputs": [results.preview_note, *results.of_method],
+        **QUIET,
+    }
+    results.method.input(trigger_mode="always_last", **look)
+    results.preview.input(trigger_mode="always_last", **look)
+
+    results.upload.upload(calls.open_file, [results.upload], [results.status, run], **QUIET).then(calls.show, show_in, show_out, **QUIET)
+    controls.load.click(calls.load_model, [controls.model], [results.status, controls.model_line], **QUIET, **ENGINE)
+    timer = gr.Timer(2.0)
+    timer.tick(calls.refresh_model_line, None, [controls.model_line, timer], queue=False, **QUIET)

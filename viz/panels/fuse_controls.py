@@ -1,0 +1,120 @@
+"""The left column of the Fuse tab: what to ask, of which chunks, by which methods."""
+
+from dataclasses import dataclass
+
+import gradio as gr
+
+from engine.types import CHUNK_CONTEXTS
+from viz import theme
+from viz.panels.contract import SessionLike
+from viz.panels.players import player
+from viz.panels.request_form import chunk_items
+
+DEFAULT_METHODS = ("full", "reuse", "qcfuse")
+CONTEXT_LABELS = {"system": "behind the system prompt", "alone": "each chunk alone"}
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """The components a visitor sets."""
+
+    scenario: gr.Dropdown
+    question: gr.Dropdown
+    chunks: gr.HTML
+    ratio: gr.Slider
+    methods: gr.CheckboxGroup
+    chunk_context: gr.Radio
+    max_new_tokens: gr.Slider
+    temperature: gr.Slider
+    seed: gr.Number
+    repeats: gr.Slider
+    model: gr.Dropdown
+    load: gr.Button
+    model_line: gr.Textbox
+    run: gr.Button
+    stop: gr.Button
+
+    @property
+    def form(self) -> list[gr.blocks.Block]:
+        """Returns the inputs of a request in the order of FusionForm's fields."""
+        return [
+            self.question,
+            self.chunks,
+            self.ratio,
+            self.methods,
+            self.chunk_context,
+            self.max_new_tokens,
+            self.temperature,
+            self.seed,
+            self.repeats,
+        ]
+
+
+def build_controls(session: SessionLike) -> Controls:
+    """Builds the column. Call inside a gr.Column."""
+    scenarios = session.scenarios()
+    first = scenarios[0] if scenarios else None
+    questions = [question.question for question in first.questions] if first else []
+    names = theme.method_order(session.method_names())
+    scenario = gr.Dropdown(
+        [(s.title, s.name) for s in scenarios],
+        value=first.name if first else None,
+        label="Scenario",
+        info=first.description if first else None,
+        elem_id="fuse-scenario",
+        filterable=False,
+    )
+    question = gr.Dropdown(
+        questions,
+        value=questions[0] if questions else None,
+        label="Question",
+        info="Pick one, or type your own.",
+        allow_custom_value=True,
+        elem_id="fuse-question",
+    )
+    with gr.Row(elem_classes="fs-buttons"):
+        run = gr.Button("Run", variant="primary", elem_id="fuse-run", min_width=100, scale=2)
+        stop = gr.Button("Stop", variant="secondary", elem_id="fuse-stop", min_width=80, scale=1, interactive=False)
+    ratio = gr.Slider(
+        0, 1, value=0.3, step=0.05, label="Recompute ratio", info="Share of the document tokens to recompute.", elem_id="fuse-ratio"
+    )
+    methods = gr.CheckboxGroup(
+        [(theme.method_label(name), name) for name in names],
+        value=[n for n in DEFAULT_METHODS if n in names],
+        label="Methods",
+        elem_id="fuse-methods",
+    )
+    with gr.Accordion("Retrieved chunks", open=True, elem_id="fuse-chunks-box"):
+        chunks = player("chunk_list", "fuse-chunks", "Retrieved chunks", chunk_items(first) if first else {"items": []})
+    with gr.Accordion("Advanced", open=False, elem_id="fuse-advanced"):
+        advanced = _build_advanced(session)
+    return Controls(scenario=scenario, question=question, chunks=chunks, ratio=ratio, methods=methods, run=run, stop=stop, **advanced)
+
+
+def _build_advanced(session: SessionLike) -> dict[str, gr.blocks.Block]:
+    with gr.Row(elem_classes="fs-buttons"):
+        model = gr.Dropdown(
+            list(session.model_names()),
+            value=session.settings.model,
+            label="Model",
+            allow_custom_value=True,
+            info="A name, a Hugging Face id or a local path; shared by all visitors.",
+            elem_id="fuse-model",
+            min_width=180,
+            scale=3,
+        )
+        load = gr.Button("Load", elem_id="fuse-load", min_width=70, scale=1)
+    return {
+        "model": model,
+        "load": load,
+        "model_line": gr.Textbox(
+            session.model_line(), label="Model in use", interactive=False, lines=1, max_lines=3, elem_id="fuse-model-line"
+        ),
+        "chunk_context": gr.Radio(
+            [(CONTEXT_LABELS[name], name) for name in CHUNK_CONTEXTS], value="system", label="Chunk caches computed", elem_id="fuse-context"
+        ),
+        "max_new_tokens": gr.Slider(1, 128, value=32, step=1, label="Answer length (tokens)", elem_id="fuse-length"),
+        "temperature": gr.Slider(0, 2, value=0, step=0.1, label="Temperature", info="0 is greedy.", elem_id="fuse-temperature"),
+        "seed": gr.Number(0, label="Seed", precision=0, elem_id="fuse-seed"),
+        "repeats": gr.Slider(1, 20, value=3, step=1, label="Repeats", info="Times each method is measured.", elem_id="fuse-repeats"),
+    }

@@ -1,0 +1,123 @@
+"""From a run to the values of every output of the Fuse tab. Knows nothing of Gradio."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+
+from engine.types import MethodRun, Run, Status, budget
+from viz import theme
+from viz.figures import words
+from viz.figures.critical_attention import critical_attention_figure, critical_attention_info
+from viz.figures.kv_distance import kv_distance_figure, kv_distance_info
+from viz.figures.selection_map import selection_map_figure, selection_map_info
+from viz.figures.timeline import timeline_figure, timeline_info
+from viz.figures.token_text import token_text_data, token_text_info
+from viz.figures.ttft_split import ttft_split_figure, ttft_split_info
+from viz.panels.tables import answer_cards, counts_table, top_tokens
+from viz.panels.verdict import EMPTY, banner, hero
+
+MARKS = {"idle": "", "busy": "▶", "done": "✓", "error": "!"}
+
+
+class RunView(NamedTuple):
+    """What depends on the run alone."""
+
+    banner: dict[str, Any]
+    cards: dict[str, Any]
+    ttft: go.Figure
+    timeline: go.Figure
+    counts: dict[str, Any]
+    kv: go.Figure
+
+
+class MethodView(NamedTuple):
+    """What depends on the run, the method looked at and the ratio previewed."""
+
+    map: go.Figure
+    attention: go.Figure
+    text: dict[str, Any]
+    top: dict[str, Any]
+
+
+def run_view(run: Run | None) -> RunView:
+    """Returns the pictures of a run, or empty ones that say what to do."""
+    return RunView(
+        banner=banner(run),
+        cards=answer_cards(run),
+        ttft=ttft_split_figure(ttft_split_info(run) if run else None, EMPTY),
+        timeline=timeline_figure(timeline_info(run) if run else None, EMPTY if run is None else "No timeline was recorded."),
+        counts=counts_table(run),
+        kv=kv_distance_figure(kv_distance_info(run) if run else None),
+    )
+
+
+def method_view(run: Run | None, method_name: str, ratio: float | None = None) -> MethodView:
+    """Returns the pictures of one method, with the tokens it would pick at another ratio where it ranked them."""
+    shown = at_ratio(run, method_name, ratio) if run is not None and ratio is not None else run
+    label = words.plain(theme.method_label(method_name))
+    why = f"{label} reads no attention scores: it picks no tokens." if run else EMPTY
+    return MethodView(
+        map=selection_map_figure(selection_map_info(shown, method_name) if shown else None, EMPTY),
+        attention=critical_attention_figure(critical_attention_info(shown, method_name) if shown else None, why),
+        text=token_text_data(token_text_info(shown, method_name) if shown else None, EMPTY),
+        top=top_tokens(shown, method_name),
+    )
+
+
+def at_ratio(run: Run, method_name: str, ratio: float) -> Run:
+    """Returns the run with one method's rows as they would be at `ratio`: exact, from its full ranking."""
+    method = run.method(method_name)
+    if method is None or method.ranking is None or ratio == run.ratio:
+        return run
+    picked = method.ranking[: budget(ratio, run.num_doc_tokens)]
+    outside = method.rows[(method.rows < run.system_len) | (method.rows >= run.question_start)]
+    rows = np.sort(np.concatenate([picked, outside])).astype(np.int32)
+    methods = tuple(replace(m, rows=rows) if m is method else m for m in run.methods)
+    return replace(run, methods=methods, ratio=ratio)
+
+
+def preview_note(run: Run | None, method_name: str, ratio: float) -> str:
+    """Returns what the ratio slider over the map shows."""
+    method = run.method(method_name) if run else None
+    if run is None or method is None:
+        return ""
+    if method.ranking is None:
+        return f"{theme.method_label(method_name)} has no ranking, so its picture is the same at every ratio."
+    if abs(ratio - run.ratio) < 1e-9:
+        return f"This is the set that was run (ratio {run.ratio:.2f})."
+    num = budget(ratio, run.num_doc_tokens)
+    exact = f"Preview: the exact {num:,} tokens for ratio {ratio:.2f}, from the recorded ranking."
+    return f"{exact} Times and answers are those of ratio {run.ratio:.2f}."
+
+
+def first_method(run: Run | None, wanted: str | None = None) -> str:
+    """Returns the method to look at: the wanted one where the run has it, else the one the verdict is about."""
+    if run is None:
+        return wanted or "qcfuse"
+    best: MethodRun | None = run.method(wanted) if wanted else None
+    best = best or hero(run)
+    return best.method if best else "qcfuse"
+
+
+def status(kind: str, message: str, fraction: float = 0.0, answers: dict[str, str] | None = None) -> dict[str, Any]:
+    """Returns the status line's data; kind is idle, busy, done or error."""
+    shown = [(theme.method_label(name), text[-600:]) for name, text in (answers or {}).items()]
+    return {"kind": kind, "mark": MARKS[kind], "message": message, "fraction": fraction, "answers": shown}
+
+
+def progress(item: Status) -> dict[str, Any]:
+    """Returns the status line of a running or waiting request."""
+    ahead = item.queue_position
+    wait = f"Waiting: {ahead} request{'s' if ahead > 1 else ''} ahead. " if ahead else ""
+    fraction = item.fraction if np.isfinite(item.fraction) else 0.0
+    name, colon, rest = item.message.partition(": ")
+    message = f"{theme.method_label(name)}: {rest}" if colon and name in theme.METHOD_LABELS else item.message
+    return status("busy", wait + message, fraction, dict(item.answers))
+
+
+def finished(run: Run) -> dict[str, Any]:
+    """Returns the status line of a run that has ended."""
+    names = ", ".join(theme.method_label(method.method) for method in run.methods)
+    return status("done", f"Done: {names}, measured just now on this machine." if run.provenance.mode == "live" else f"Done: {names}.")

@@ -141,6 +141,7 @@ class Comparison:
             kl_to_full=metrics.mean_kl(full.log_probs, log_probs) if full and log_probs is not None else None,
             first_diverging_token=metrics.first_difference(decoded.ids, full.decoded.ids) if full else None,
             span_recall=metrics.span_recall(last.plan.rows, self._answer_spans()),
+            contains_gold=metrics.contains_gold(answer, golds),
         )
 
     def _distance(self, cache: RequestCache) -> np.ndarray | None:

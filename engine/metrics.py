@@ -33,6 +33,13 @@ def token_f1(answer: str, golds: Sequence[str]) -> float | None:
     return max(_f1(_normalised(answer), _normalised(gold)) for gold in golds)
 
 
+def contains_gold(answer: str, golds: Sequence[str]) -> bool | None:
+    """Returns whether any gold answer stands in the answer, letter case aside; None without gold."""
+    if not golds:
+        return None
+    return any(gold.casefold() in answer.casefold() for gold in golds)
+
+
 def mean_nll(log_probs: Tensor, ids: np.ndarray) -> float:
     """Returns the mean negative log-likelihood, nats, of ids [n] under log_probs [>= n, vocabulary]."""
     picked = log_probs[torch.arange(len(ids)), torch.from_numpy(ids.astype(np.int64)).to(log_probs.device)]

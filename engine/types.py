@@ -139,6 +139,7 @@ class Quality:
         kl_to_full: mean KL(full prefill || this method) over the same positions, nats.
         first_diverging_token: index of the first answer token that differs from full prefill's, None if none.
         span_recall: share of the supporting spans' tokens that were recomputed.
+        contains_gold: whether a gold answer stands in the generated one, letter case aside.
     """
 
     rouge_l: float | None
@@ -147,6 +148,7 @@ class Quality:
     kl_to_full: float | None
     first_diverging_token: int | None
     span_recall: float | None
+    contains_gold: bool | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -2,6 +2,7 @@
 
 import random
 import re
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -205,6 +206,7 @@ class FakeSession:
     with_recordings: bool = True
     num_closed: int = 0
     model: str = "bundled"
+    slot: threading.Lock = field(default_factory=threading.Lock)
 
     def method_names(self) -> tuple[str, ...]:
         """Returns the methods on offer."""
@@ -231,6 +233,8 @@ class FakeSession:
 
     def stream(self, request: FusionRequest, methods: tuple[str, ...]) -> Iterator[Status | Run]:
         """Yields statuses and then the run. A question that contains 'fail' ends in an EngineError."""
+        while not self.slot.acquire(timeout=0.1):
+            yield Status("Waiting", 0.0, 1)
         try:
             words = ["It", "was", "designed", "by", "Ilka", "Brandt."]
             for i in range(len(words) + 1):
@@ -242,6 +246,7 @@ class FakeSession:
             chunks = tuple(replace(chunk, text=chunk.text[:20_000]) for chunk in request.chunks)
             yield fake_run(replace(request, chunks=chunks), methods)
         finally:
+            self.slot.release()
             self.num_closed += 1
 
     def model_names(self) -> tuple[str, ...]:

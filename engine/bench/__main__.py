@@ -1,4 +1,4 @@
-"""`python -m engine.bench fuse|prefill [options]`."""
+"""`python -m engine.bench fuse|prefill|record [options]`."""
 
 import sys
 
@@ -7,9 +7,9 @@ from engine.errors import EngineError
 
 def main(argv: list[str]) -> int:
     """Runs one benchmark by name; returns the exit status, 2 where the call or its data is at fault."""
-    from engine.bench import fuse, prefill
+    from engine.bench import fuse, prefill, record
 
-    benches = {"fuse": fuse.main, "prefill": prefill.main}
+    benches = {"fuse": fuse.main, "prefill": prefill.main, "record": record.main}
     if not argv or argv[0] not in benches:
         print(f"usage: python -m engine.bench {{{','.join(benches)}}} [options]; --help after a name lists its options", file=sys.stderr)
         return 0 if argv and argv[0] in ("-h", "--help") else 2

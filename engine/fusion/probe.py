@@ -34,7 +34,7 @@ def run_probe(context: SelectionContext, layers: Sequence[int], ratio: float, di
     num_anchors = anchors.positions.shape[1]
     at = question_rows(prompt)
     rows = decoder.rows(torch.arange(num_anchors, num_anchors + at.shape[0]), rope_positions=at)
-    cache = RequestCache(decoder.spec, num_anchors + at.shape[0], decoder.dtype, decoder.device)
+    cache = RequestCache(decoder.spec, num_anchors + at.shape[0], decoder.dtype, decoder.device, num_layers=deepest)
     first = prompt.question_span[0] - prompt.question_start
     hidden = decoder.embed(context.ids[at.to(context.ids.device)])
     probes = []

@@ -9,11 +9,15 @@ from engine.model.spec import ModelSpec
 class RequestCache:
     """K and V of one request, [L, capacity, Hkv, D] each, rotated. Owned by one request at a time, reused by the next.
 
+    A probe that ends early asks for its own `num_layers` instead of all L.
+
     The memory is touched when it is made, so that no request pays for its first use.
     """
 
-    def __init__(self, spec: ModelSpec, capacity: int, dtype: torch.dtype, device: torch.device) -> None:
-        shape = (spec.num_layers, capacity, spec.num_kv_heads, spec.head_dim)
+    def __init__(
+        self, spec: ModelSpec, capacity: int, dtype: torch.dtype, device: torch.device, num_layers: int | None = None
+    ) -> None:
+        shape = (spec.num_layers if num_layers is None else num_layers, capacity, spec.num_kv_heads, spec.head_dim)
         self.keys: Tensor = torch.zeros(shape, dtype=dtype, device=device)
         self.values: Tensor = torch.zeros(shape, dtype=dtype, device=device)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from engine.model.cache import RequestCache
 from engine.model.loader import LoadedModel
 from engine.model.rope import rope_tables
+from kernels.linear import linear
 from kernels.ops import KernelOps
 from kernels.rows import RowSet, row_set
 
@@ -60,21 +61,21 @@ class Decoder:
         """Returns q, k, v of the rows; k after its head norm where the model has one, none of them rotated."""
         w = self.weights.layers[layer]
         normed = self._norm(hidden, w.input_norm)
-        q, k, v = F.linear(normed, w.qkv, w.qkv_bias).split((self._query_width, self._kv_width, self._kv_width), dim=-1)
+        q, k, v = linear(normed, w.qkv, w.qkv_bias).split((self._query_width, self._kv_width, self._kv_width), dim=-1)
         return Projection(self._queries(layer, q), self._keys(layer, k), v.unflatten(-1, (self.spec.num_kv_heads, self.spec.head_dim)))
 
     def project_kv(self, layer: int, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Returns k and v alone, as `project` does, for rows whose queries nobody needs."""
         w = self.weights.layers[layer]
         bias = None if w.qkv_bias is None else w.qkv_bias[self._query_width :]
-        k, v = F.linear(self._norm(hidden, w.input_norm), w.qkv[self._query_width :], bias).split((self._kv_width, self._kv_width), dim=-1)
+        k, v = linear(self._norm(hidden, w.input_norm), w.qkv[self._query_width :], bias).split((self._kv_width, self._kv_width), dim=-1)
         return self._keys(layer, k), v.unflatten(-1, (self.spec.num_kv_heads, self.spec.head_dim))
 
     def project_query(self, layer: int, hidden: Tensor) -> Tensor:
         """Returns q alone, as `project` does."""
         w = self.weights.layers[layer]
         bias = None if w.qkv_bias is None else w.qkv_bias[: self._query_width]
-        return self._queries(layer, F.linear(self._norm(hidden, w.input_norm), w.qkv[: self._query_width], bias))
+        return self._queries(layer, linear(self._norm(hidden, w.input_norm), w.qkv[: self._query_width], bias))
 
     def rotated(self, raw: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Returns RoPE(raw) as a new tensor."""
@@ -97,10 +98,10 @@ class Decoder:
         rotated = self.rotated(query, rows.cos, rows.sin)
         attn = self.ops.selected_attention(rotated, cache.keys[layer], cache.values[layer], rows.set)
         w = self.weights.layers[layer]
-        hidden = F.linear(attn.reshape(attn.shape[0], -1), w.out, w.out_bias).add_(hidden)
+        hidden = linear(attn.reshape(attn.shape[0], -1), w.out, w.out_bias).add_(hidden)
         # In place, so that no prompt-sized temporary is allocated and touched anew in every layer.
-        gate, up = F.linear(self._norm(hidden, w.post_norm), w.gate_up).chunk(2, dim=-1)
-        return F.linear(F.silu(gate, inplace=True).mul_(up), w.down).add_(hidden)
+        gate, up = linear(self._norm(hidden, w.post_norm), w.gate_up).chunk(2, dim=-1)
+        return linear(F.silu(gate, inplace=True).mul_(up), w.down).add_(hidden)
 
     def run_layer(self, layer: int, hidden: Tensor, rows: Rows, cache: RequestCache) -> Tensor:
         """Returns the rows behind one layer, having written their K and V to the cache."""
@@ -122,7 +123,7 @@ class Decoder:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Returns float32 logits [R, vocabulary] of rows behind the last layer."""
-        return F.linear(self._norm(hidden, self.weights.final_norm), self.weights.head).float()
+        return linear(self._norm(hidden, self.weights.final_norm), self.weights.head).float()
 
     def extend(self, ids: Tensor, start: int, cache: RequestCache) -> Tensor:
         """Returns the logits [n, vocabulary] of n tokens that continue a filled cache at position `start`."""

@@ -36,7 +36,7 @@ class DecoderWeights:
 def weights_from_state_dict(state: Mapping[str, Tensor], num_layers: int, device: torch.device, dtype: torch.dtype) -> DecoderWeights:
     """Returns the fused weights of a Llama, Mistral, Qwen2 or Qwen3 state dict (transformers' names).
 
-    Vectors and the embedding are shared with the state dict where device and dtype allow it; matrices are copied.
+    Tensors that are already of the right device and dtype and need no fusing are shared, not copied.
     """
 
     def take(name: str) -> Tensor:
@@ -46,10 +46,7 @@ def weights_from_state_dict(state: Mapping[str, Tensor], num_layers: int, device
         return take(name) if name in state else None
 
     def fuse(*names: str) -> Tensor:
-        return _laid_out(torch.cat([state[name].detach() for name in names]).to(device=device, dtype=dtype))
-
-    def matrix(name: str) -> Tensor:
-        return _laid_out(take(name))
+        return torch.cat([state[name].detach() for name in names]).to(device=device, dtype=dtype)
 
     layers = []
     for i in range(num_layers):
@@ -62,21 +59,13 @@ def weights_from_state_dict(state: Mapping[str, Tensor], num_layers: int, device
                 qkv_bias=fuse(*(f"{attn}.{part}_proj.bias" for part in "qkv")) if has_bias else None,
                 q_norm=maybe(f"{attn}.q_norm.weight"),
                 k_norm=maybe(f"{attn}.k_norm.weight"),
-                out=matrix(f"{attn}.o_proj.weight"),
+                out=take(f"{attn}.o_proj.weight"),
                 out_bias=maybe(f"{attn}.o_proj.bias"),
                 post_norm=take(f"model.layers.{i}.post_attention_layernorm.weight"),
                 gate_up=fuse(f"{mlp}.gate_proj.weight", f"{mlp}.up_proj.weight"),
-                down=matrix(f"{mlp}.down_proj.weight"),
+                down=take(f"{mlp}.down_proj.weight"),
             )
         )
     embedding = take("model.embed_tokens.weight")
     head = maybe("lm_head.weight")
     return DecoderWeights(embedding, tuple(layers), take("model.norm.weight"), embedding if head is None else head)
-
-
-def _laid_out(weight: Tensor) -> Tensor:
-    """Returns a matrix [out, in] laid out for its device: on a CPU by input column.
-
-    MKL multiplies few rows (a question, a probe) about twice as fast by that layout, and many rows as fast.
-    """
-    return weight.t().contiguous().t() if weight.device.type == "cpu" and weight.dim() == 2 else weight

@@ -152,7 +152,7 @@ def test_two_visitors_do_not_see_each_other(browser, url):
         first.page.keyboard.press("Enter")
         first.page.locator("#fuse-run").click()
         second.page.locator("#fuse-run").click()
-        second.page.get_by_text("Waiting for the engine").wait_for()
+        second.page.get_by_text("1 request ahead").wait_for()
         second.page.locator("#fuse-banner .fs-badge-live").wait_for()
         first.page.locator("#fuse-banner .fs-badge-live").wait_for()
         assert "Secret" in first.page.locator("#fuse-banner").inner_text()

@@ -22,6 +22,12 @@ def test_f1_ignores_articles_case_and_punctuation():
     assert metrics.token_f1("", ["lamp"]) == 0.0
 
 
+def test_a_gold_answer_may_stand_anywhere_in_the_answer():
+    assert metrics.contains_gold("It was the CORVENNA, a ketch.", ["Corvenna"]) is True
+    assert metrics.contains_gold("It was the Skellan.", ["Corvenna"]) is False
+    assert metrics.contains_gold("x", []) is None
+
+
 def test_nll_and_kl_equal_their_formulas():
     p, q = torch.tensor([[0.7, 0.2, 0.1]]), torch.tensor([[0.5, 0.25, 0.25]])
     assert metrics.mean_nll(p.log(), np.array([1])) == pytest.approx(-math.log(0.2), rel=1e-6)

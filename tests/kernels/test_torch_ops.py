@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from kernels import reference
+from kernels.linear import linear
 from kernels.ops import KernelsUnavailable, load_ops
 from kernels.rows import row_set
 
@@ -86,6 +87,13 @@ def test_scores_equal_a_written_out_softmax(ops, reduction):
 def test_equal_scores_rank_by_position(ops):
     scores = torch.tensor([0.5, 1.0, 0.5, 1.0, 0.5])
     assert ops.rank_tokens(scores).tolist() == [1, 3, 0, 2, 4]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 28, 63, 64, 130])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_linear_equals_torch_at_every_row_count(rows, with_bias):
+    x, weight, bias = draw(rows, 80), draw(96, 80, seed=1), draw(96, seed=2) if with_bias else None
+    torch.testing.assert_close(linear(x, weight, bias), torch.nn.functional.linear(x, weight, bias), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("positions", [[], [3, 3], [5, 2]])

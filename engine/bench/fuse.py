@@ -206,7 +206,6 @@ def _print(rows: Sequence[dict[str, object]]) -> None:
         "wait",
         "recompute",
         "answered",
-        "answered",
         "ROUGE-L",
         "gold NLL",
         "KL to full",

@@ -23,7 +23,11 @@ def main() -> int:
         return 2
     print(f"Fusescope: http://{settings.host}:{settings.port}", flush=True)
     page = build(session)
-    page.launch(server_name=settings.host, server_port=settings.port, quiet=True, prevent_thread_lock=True, **launch_options())
+    try:
+        page.launch(server_name=settings.host, server_port=settings.port, quiet=True, prevent_thread_lock=True, **launch_options())
+    except OSError as error:
+        print(f"fusescope: {settings.host}:{settings.port} cannot be served ({error}); set PORT to a free port.", file=sys.stderr)
+        return 2
     # The model loads once the page answers, so that nobody waits for it with an empty browser.
     session.preload()
     page.block_thread()

@@ -159,9 +159,7 @@ class Comparison:
 
     def _answer_spans(self) -> tuple[tuple[int, int], ...]:
         index = {chunk.chunk_id: i for i, chunk in enumerate(self._request.chunks)}
-        found = [
-            self._prepared.prompt.spans_of(index[chunk_id], text) for chunk_id, text in self._request.supporting if chunk_id in index
-        ]
+        found = [self._prepared.prompt.spans_of(index[chunk_id], text) for chunk_id, text in self._request.supporting if chunk_id in index]
         return tuple(span for spans in found for span in spans)
 
     def _assemble(self, finished: Sequence[MethodRun], notices: tuple[str, ...]) -> Run:

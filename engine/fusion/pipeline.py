@@ -56,19 +56,15 @@ class FusionPipeline:
         Args:
             placed: the stored system part and chunks, contiguous from position 0; not read by methods that reuse nothing.
         """
-        recorder = Recorder(self.decoder.device)
-        loader = ContextLoader(self.decoder, placed if method.reads_cache else (), cache, recorder, self._depth)
+        context = self.selection(prompt, placed if method.reads_cache else (), cache, cancelled)
+        recorder, loader = context.recorder, context.loader
         try:
-            ids = torch.from_numpy(prompt.ids).to(self.decoder.device)
-            context = SelectionContext(
-                self.decoder, prompt, ids, tuple(placed), loader, self.anchors, self.critical_layers, recorder, cancelled
-            )
             plan = method.select(context)
             recorder.synchronize()
             selected_s = recorder.now()
             rows = torch.from_numpy(plan.rows)
             loader.start(rows)
-            hidden = self._recompute(ids, rows, cache, loader, recorder, cancelled)
+            hidden = self._recompute(context.ids, rows, cache, loader, recorder, cancelled)
             with recorder.device("head"):
                 logits = self.decoder.logits(hidden)[0]
                 int(logits.argmax())
@@ -78,6 +74,15 @@ class FusionPipeline:
             loader.close()
         spans = recorder.spans()
         return Prefilled(plan, logits, ttft_s, _parts(spans, selected_s, ttft_s), spans, loader.loaded_bytes)
+
+    def selection(
+        self, prompt: Prompt, placed: Sequence[Placed], cache: RequestCache, cancelled: Callable[[], bool] = lambda: False
+    ) -> SelectionContext:
+        """Returns what a method selects from; its clock runs from here, and its loader is the caller's to close."""
+        recorder = Recorder(self.decoder.device)
+        loader = ContextLoader(self.decoder, placed, cache, recorder, self._depth)
+        ids = torch.from_numpy(prompt.ids).to(self.decoder.device)
+        return SelectionContext(self.decoder, prompt, ids, tuple(placed), loader, self.anchors, self.critical_layers, recorder, cancelled)
 
     def _recompute(
         self,

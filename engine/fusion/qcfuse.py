@@ -41,6 +41,4 @@ class QCFuse:
             (probe,) = run_probe(context, (layer,), self.anchor_ratio, self.anchor_direction)
         with context.recorder.device("select"):
             scores = context_scores(context, probe, self.reduction)
-            return context.ranked_plan(
-                scores, self.ratio, critical_layers=(layer,), anchors=probe.anchors.cpu().numpy().astype("int32")
-            )
+            return context.ranked_plan(scores, self.ratio, critical_layers=(layer,), anchors=probe.anchors.cpu().numpy().astype("int32"))

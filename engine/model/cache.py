@@ -14,9 +14,7 @@ class RequestCache:
     The memory is touched when it is made, so that no request pays for its first use.
     """
 
-    def __init__(
-        self, spec: ModelSpec, capacity: int, dtype: torch.dtype, device: torch.device, num_layers: int | None = None
-    ) -> None:
+    def __init__(self, spec: ModelSpec, capacity: int, dtype: torch.dtype, device: torch.device, num_layers: int | None = None) -> None:
         shape = (spec.num_layers if num_layers is None else num_layers, capacity, spec.num_kv_heads, spec.head_dim)
         self.keys: Tensor = torch.zeros(shape, dtype=dtype, device=device)
         self.values: Tensor = torch.zeros(shape, dtype=dtype, device=device)

@@ -19,15 +19,12 @@ import torch
 
 from engine.bench.data import Sample, load_samples
 from engine.bench.report import print_json, print_table
-from engine.chunks.prefetch import ContextLoader
 from engine.compare import Comparison
 from engine.errors import BadRequest, EngineError
-from engine.fusion.base import SelectionContext
 from engine.fusion.full import FullPrefill
 from engine.fusion.probe import context_scores, run_probe
 from engine.fusion.qcfuse import QCFuse
 from engine.model.calibration import Calibration, LayerScore, calibration_path
-from engine.recorder import Recorder
 from engine.runtime import Prepared, Runtime, load_runtime
 from engine.settings import Settings
 from engine.types import FusionRequest, budget
@@ -99,20 +96,8 @@ def _profile(runtime: Runtime, samples: Sequence[Sample], ratio: float, most: in
 
 def _recalls(runtime: Runtime, request: FusionRequest, prepared: Prepared, layers: tuple[int, ...]) -> list[float]:
     """Returns Recall@10 % of the sample's answer tokens at every layer."""
-    prompt, recorder = prepared.prompt, Recorder(runtime.model.device)
-    cache = runtime.pool.get("method", prompt.num_tokens + 64)
-    loader = ContextLoader(runtime.decoder, prepared.placed, cache, recorder, depth=0)
-    context = SelectionContext(
-        runtime.decoder,
-        prompt,
-        torch.from_numpy(prompt.ids).to(runtime.model.device),
-        prepared.placed,
-        loader,
-        runtime.anchors,
-        runtime.calibration.layers,
-        recorder,
-        lambda: False,
-    )
+    prompt = prepared.prompt
+    context = runtime.pipeline.selection(prompt, prepared.placed, runtime.pool.get("method", prompt.num_tokens + 64))
     index = {chunk.chunk_id: i for i, chunk in enumerate(request.chunks)}
     gold = {
         position
@@ -127,7 +112,7 @@ def _recalls(runtime: Runtime, request: FusionRequest, prepared: Prepared, layer
             best = runtime.decoder.ops.rank_tokens(scores)[: budget(SHARE, prompt.num_doc_tokens)]
             found.append(len(gold & set((best + prompt.system_len).tolist())) / len(gold))
     finally:
-        loader.close()
+        context.loader.close()
     return found
 
 

@@ -1,28 +1,15 @@
 """The page in a browser, over the fake session: what a visitor sees, presses and gets."""
 
 import pytest
-from launch import CHROMIUM, CHROMIUM_ARGS, served, visiting
+from launch import served, visiting
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM.is_file(), reason=f"needs Chromium at {CHROMIUM}"),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
 def url():
     with served("fakes:FakeSession", delay_s=0.25) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=CHROMIUM_ARGS)
-        yield found
-        found.close()
 
 
 @pytest.fixture

@@ -7,12 +7,9 @@ import time
 import urllib.request
 
 import pytest
-from launch import CHROMIUM, CHROMIUM_ARGS, ROOT, free_port, served_command, visiting
+from launch import ROOT, free_port, served_command, visiting
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM.is_file(), reason=f"needs Chromium at {CHROMIUM}"),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +22,6 @@ def url(tmp_path_factory):
     }
     with served_command([sys.executable, str(ROOT / "app.py")], f"http://127.0.0.1:{port}/", env) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=CHROMIUM_ARGS)
-        yield found
-        found.close()
 
 
 def test_a_stranger_runs_a_scenario_and_sees_the_numbers(browser, url):

@@ -14,7 +14,6 @@ from engine.chunks.prefetch import ContextLoader
 from engine.compare import create_methods
 from engine.errors import Cancelled
 from engine.fusion import METHODS
-from engine.fusion.base import SelectionContext
 from engine.fusion.decode import decode
 from engine.fusion.pipeline import FusionPipeline
 from engine.fusion.probe import context_scores, run_probe
@@ -240,20 +239,8 @@ def test_loader_reads_at_most_its_depth_ahead(world):
 def selection(world, request):
     """Returns a selection context of a request whose chunks are stored."""
     prepared, runtime = world.runtime.prepare(request), world.runtime
-    recorder = Recorder(torch.device("cpu"))
     cache = RequestCache(runtime.model.spec, prepared.prompt.num_tokens, torch.float32, torch.device("cpu"))
-    loader = ContextLoader(runtime.decoder, prepared.placed, cache, recorder, depth=0)
-    return SelectionContext(
-        runtime.decoder,
-        prepared.prompt,
-        torch.from_numpy(prepared.prompt.ids),
-        prepared.placed,
-        loader,
-        runtime.anchors,
-        runtime.calibration.layers,
-        recorder,
-        lambda: False,
-    )
+    return runtime.pipeline.selection(prepared.prompt, prepared.placed, cache)
 
 
 @pytest.mark.parametrize("layer", [1, 2, 3])

@@ -80,14 +80,15 @@ def _profile(runtime: Runtime, samples: Sequence[Sample], ratio: float, most: in
             print(f"left out {sample.sample_id}: {error}", file=sys.stderr)
             continue
         recalls.append(_recalls(runtime, request, prepared, layers))
-        ready.append((request, prepared))
+        ready.append(request)
         print(f"recall {i + 1}/{len(samples)}", file=sys.stderr)
     recall = np.asarray(recalls)
     candidates = _candidates(recall, layers, most)
     methods = {"full": FullPrefill()} | {str(layer): QCFuse(ratio=ratio, critical_layer=layer) for layer in candidates}
     kl = []
-    for i, (request, prepared) in enumerate(ready):
-        run = Comparison(runtime, request, prepared).run(methods)
+    for i, request in enumerate(ready):
+        # Prepared anew: a bounded store may have dropped the chunks of the first samples by now.
+        run = Comparison(runtime, request, runtime.prepare(request)).run(methods)
         kl.append([run.method(str(layer)).quality.kl_to_full for layer in candidates])
         print(f"KL {i + 1}/{len(ready)}", file=sys.stderr)
     padded = np.concatenate([np.full((len(recall), 1), np.nan), recall], axis=1)

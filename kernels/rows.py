@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+STACKED_ROWS = 256
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RowBlock:
@@ -41,7 +43,7 @@ class RowSet:
         return self.positions.shape[0]
 
 
-def row_set(positions: Tensor, group: int, dtype: torch.dtype, block_rows: int = 128) -> RowSet:
+def row_set(positions: Tensor, group: int, dtype: torch.dtype) -> RowSet:
     """Returns the row set of int64 positions [R] on their device, for `group` query heads per KV head.
 
     Raises ValueError when the positions are not sorted and unique.
@@ -52,10 +54,9 @@ def row_set(positions: Tensor, group: int, dtype: torch.dtype, block_rows: int =
         raise ValueError(f"row positions must be sorted, unique and at least one; got {num_rows} rows")
     if host[-1] == num_rows - 1:
         return RowSet(positions, (RowBlock(0, num_rows, num_rows, None),), True)
-    # Few rows gain from a finer cut: the keys behind a block's last row are never touched. Blocks are of equal
-    # size, since a small remainder costs almost as much as a whole one.
-    size = block_rows if num_rows > 3 * block_rows else max(1, block_rows // 2)
-    num_blocks = max(1, num_rows // size)
+    # Keys behind a block's last row are never touched, so finer blocks waste less; but torch's CPU kernel works on
+    # tiles of 64 query rows, the heads of a group stacked, and four tiles a KV head keep all threads equally busy.
+    num_blocks = -(-num_rows // max(1, STACKED_ROWS // group))
     cuts = [num_rows * i // num_blocks for i in range(num_blocks + 1)]
     blocks = []
     for start, stop in itertools.pairwise(cuts):

@@ -2,8 +2,8 @@
 
 import json
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -88,6 +88,27 @@ def jsonl_samples(path: Path) -> list[Sample]:
                 except (json.JSONDecodeError, KeyError, TypeError, BadRequest) as error:
                     raise BadRequest(f"{path}, line {number}: not a sample ({error}); mend or remove the line.") from None
     return samples
+
+
+def padded(samples: Sequence[Sample], num_tokens: Callable[[Chunk], int], least: int, seed: int = 0) -> list[Sample]:
+    """Returns the samples with chunks of the others mixed in until each has at least `least` document tokens.
+
+    Args:
+        num_tokens: length of a chunk in the model's tokens.
+    """
+    made = []
+    for i, sample in enumerate(samples):
+        rng = random.Random(f"{seed}-{i}")
+        others = [replace(c, chunk_id=f"{j}/{c.chunk_id}") for j, other in enumerate(samples) if j != i for c in other.chunks]
+        rng.shuffle(others)
+        chunks, texts = list(sample.chunks), {chunk.text for chunk in sample.chunks}
+        while sum(map(num_tokens, chunks)) < least and others:
+            chunk = others.pop()
+            if chunk.text not in texts:
+                chunks.append(chunk)
+        rng.shuffle(chunks)
+        made.append(replace(sample, chunks=tuple(chunks)))
+    return made
 
 
 def _sample(row: dict[str, object]) -> Sample:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import torch
 
-from engine.bench.data import Sample, load_samples
+from engine.bench.data import Sample, load_samples, padded
 from engine.bench.report import print_json, print_table
 from engine.compare import Comparison
 from engine.errors import BadRequest, EngineError
@@ -46,6 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--model", help="bundled, a hub id or a local path; FUSESCOPE_MODEL otherwise")
     parser.add_argument("--data", default="generated", help="comma-separated: generated, scenarios, JSONL paths")
     parser.add_argument("--n", type=int, default=16, help="samples of each set")
+    parser.add_argument("--pad-to", type=int, default=0, help="mix in chunks of other samples up to this many document tokens")
     parser.add_argument("--ratio", type=float, default=0.10, help="recompute ratio at which KL decides between layers")
     parser.add_argument("--most", type=int, default=6, help="candidates that KL is measured for")
     parser.add_argument("--seed", type=int, default=0)
@@ -55,8 +56,9 @@ def main(argv: list[str] | None = None) -> int:
         settings = Settings.from_env()
         runtime = load_runtime(args.model or settings.model, settings)
         samples = [sample for source in args.data.split(",") for sample in load_samples(source, args.n, args.seed, with_spans=True)]
+        samples = padded(samples, lambda chunk: len(runtime.prompts.chunk(chunk)), args.pad_to, args.seed)
         profile = _profile(runtime, samples, args.ratio, args.most)
-        table = _table(runtime, profile, args.data, args.ratio)
+        table = _table(runtime, profile, args)
         folder = args.out or settings.cache_dir / "calibration"
         folder.mkdir(parents=True, exist_ok=True)
         path = calibration_path(folder, runtime.model.spec.name)
@@ -127,7 +129,7 @@ def _candidates(recall: np.ndarray, layers: tuple[int, ...], most: int) -> tuple
     return tuple(layers[i] for i in tied[:most])
 
 
-def _table(runtime: Runtime, profile: Profile, data: str, ratio: float) -> Calibration:
+def _table(runtime: Runtime, profile: Profile, args: argparse.Namespace) -> Calibration:
     num = len(profile.recall)
     mean_kl = profile.kl.mean(axis=0)
     order = [profile.candidates[i] for i in np.argsort(mean_kl)]
@@ -136,12 +138,14 @@ def _table(runtime: Runtime, profile: Profile, data: str, ratio: float) -> Calib
         LayerScore(layer, float(profile.recall[:, layer].mean()), _error(profile.recall[:, layer]), *kl.get(layer, (None, None)))
         for layer in range(1, runtime.model.spec.num_layers)
     )
-    sets = ", ".join(Path(part).name for part in data.split(","))
+    sets = ", ".join(Path(part).name for part in args.data.split(","))
+    length = f", chunks mixed to {args.pad_to:,} document tokens" if args.pad_to else ""
     return Calibration(
         model=runtime.model.spec.name,
         layers=tuple(order),
         origin="measured",
-        note=f"Recall@10 % of answer tokens on {sets} (n={num}); ties within one standard error by KL to full prefill at r={ratio:g}.",
+        note=f"Recall@10 % of answer tokens on {sets} (n={num}{length}); ties within one standard error by KL to full prefill "
+        f"at r={args.ratio:g}.",
         created=datetime.date.today().isoformat(),
         num_samples=num,
         scores=scores,

@@ -45,7 +45,7 @@ def test_rotation_equals_reference(ops, dim, rows, dtype):
 def test_selected_attention_equals_reference(ops, group, dim, rows):
     positions = torch.tensor(ROWS[rows])
     query, keys, values = draw(len(positions), 2 * group, dim), draw(230, 2, dim, seed=1), draw(230, 2, dim, seed=2)
-    blocks = row_set(positions, group, torch.float32, block_rows=32)
+    blocks = row_set(positions, group, torch.float32)
     # What stands behind the last row belongs to nobody and must never be read.
     keys[int(positions[-1]) + 1 :] = float("nan")
     values[int(positions[-1]) + 1 :] = float("nan")

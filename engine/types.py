@@ -160,6 +160,7 @@ class MethodRun:
         ttft_s: median of `ttft_repeats_s`; `spans` and `parts_s` are those of the repeat nearest to it.
         loaded_bytes: bytes of stored KV read for one request.
         num_cache_hits: document tokens whose KV was reused.
+        token_times_s: float32, seconds from the first answer token to each.
         kv_distance: float32 [L, 2], relative L2 distance of K and of V to full prefill over the document
             tokens, or None where full prefill was not run.
     """
@@ -249,7 +250,6 @@ class Run:
     chunks: tuple[RunChunk, ...]
     methods: tuple[MethodRun, ...]
     notices: tuple[str, ...] = ()
-    calibration: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def num_doc_tokens(self) -> int:

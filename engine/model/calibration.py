@@ -1,11 +1,14 @@
 """Which layers tell best what a question needs: tables shipped, measured here, or a labelled guess."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from engine.model.spec import ModelSpec
+
+logger = logging.getLogger(__name__)
 
 SHIPPED_DIR = Path(__file__).resolve().parents[2] / "assets" / "calibration"
 FORMAT = "fusescope-calibration/1"
@@ -54,7 +57,8 @@ def find_calibration(spec: ModelSpec, cache_dir: Path) -> Calibration:
         if path.is_file():
             try:
                 found = msgspec.json.decode(path.read_bytes(), type=Calibration)
-            except (msgspec.DecodeError, OSError):
+            except (msgspec.DecodeError, OSError) as error:
+                logger.warning("the calibration table %s is passed over: %s", path, error)
                 continue
             if found.layers and max(found.layers) < spec.num_layers and found.format == FORMAT:
                 return found

@@ -1,7 +1,7 @@
 """One request by several methods, on the same ids, timed in turn: the Run that every picture is drawn from."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,15 +9,14 @@ import torch
 from torch import Tensor
 
 from engine import metrics
-from engine.fusion import METHODS
 from engine.fusion.base import FusionMethod
+from engine.fusion.compose import create_method, has_ratio, has_seed
 from engine.fusion.decode import Decoded, decode, forced_log_probs
 from engine.fusion.pipeline import Prefilled
 from engine.model.cache import RequestCache
 from engine.provenance import provenance
-from engine.registry import field_names
 from engine.runtime import Prepared, Progress, Runtime
-from engine.types import FusionRequest, MethodRun, Quality, Run
+from engine.types import ChunkContext, FusionRequest, MethodRun, Quality, Run
 
 
 class Reference(NamedTuple):
@@ -36,13 +35,21 @@ class _Timed(NamedTuple):
 
 
 def create_methods(names: Sequence[str], request: FusionRequest) -> dict[str, FusionMethod]:
-    """Returns the named methods, those with a `ratio` set to the request's; full prefill first. Raises UnknownName."""
-    ordered = sorted(dict.fromkeys(names), key=lambda name: name != "full")
+    """Returns the named methods with the request's ratio and seed where they have them; full prefill first.
+
+    Raises UnknownName.
+    """
     made = {}
-    for name in ordered:
-        has_ratio = "ratio" in field_names(METHODS.get(name))
-        made[name] = METHODS.create(name, **({"ratio": request.ratio} if has_ratio else {}))
+    for name in sorted(dict.fromkeys(names), key=lambda name: name != "full"):
+        ratio = {"ratio": request.ratio} if has_ratio(name) else {}
+        seed = {"seed": request.seed} if has_seed(name) else {}
+        made[name] = create_method(name, **ratio, **seed)
     return made
+
+
+def contexts_of(methods: Iterable[FusionMethod], request: FusionRequest) -> tuple[ChunkContext, ...]:
+    """Returns the chunk contexts that the methods will read, the request's first."""
+    return tuple(dict.fromkeys([request.chunk_context, *(method.chunk_context or request.chunk_context for method in methods)]))
 
 
 class Comparison:
@@ -61,10 +68,13 @@ class Comparison:
         self._progress, self._on_answer, self._cancelled = progress, on_answer, cancelled
         self._reference: Reference | None = None
 
-    def run(self, methods: dict[str, FusionMethod], notices: Sequence[str] = ()) -> Run:
+    def run(self, methods: dict[str, FusionMethod], notices: Sequence[str] = (), generate: Container[str] | None = None) -> Run:
         """Returns the finished run. Times are taken in rounds over all methods; answers in the last round.
 
         Raises Cancelled, StoreError, BadRequest.
+
+        Args:
+            generate: names of the methods that write an answer, None for all; the others are teacher-forced only.
         """
         timed = [_Timed(name, method, []) for name, method in methods.items()]
         finished: list[MethodRun] = []
@@ -75,7 +85,8 @@ class Comparison:
                 cache = self._cache(entry.name)
                 entry.runs.append(self._prefill(entry.method, cache))
                 if i == rounds - 1:
-                    finished.append(self._finish(entry, cache))
+                    writes = generate is None or entry.name == "full" or entry.name in generate
+                    finished.append(self._finish(entry, cache, writes))
         return self._assemble(finished, tuple(notices))
 
     def _cache(self, name: str) -> RequestCache:
@@ -83,28 +94,29 @@ class Comparison:
         return self._runtime.pool.get("full" if name == "full" else "method", room)
 
     def _prefill(self, method: FusionMethod, cache: RequestCache) -> Prefilled:
-        return self._runtime.pipeline.prefill(method, self._prepared.prompt, self._prepared.placed, cache, self._cancelled)
+        placed = self._prepared.placed[method.chunk_context or self._request.chunk_context]
+        return self._runtime.pipeline.prefill(method, self._prepared.prompt, placed, cache, self._cancelled)
 
-    def _finish(self, timed: _Timed, cache: RequestCache) -> MethodRun:
-        """Returns the method's part: its answer, its quality, the spans of its median repeat."""
+    def _finish(self, timed: _Timed, cache: RequestCache, writes: bool) -> MethodRun:
+        """Returns the method's part: its answer where it writes one, its quality, the spans of its median repeat."""
         request, prompt, last = self._request, self._prepared.prompt, timed.runs[-1]
         decoded = decode(
             self._runtime.decoder,
             last.logits,
             prompt.num_tokens,
             cache,
-            request.max_new_tokens,
+            request.max_new_tokens if writes else 0,
             request.temperature,
             request.seed,
             on_token=lambda ids: self._on_answer(timed.name, self._runtime.text(ids)),
             cancelled=self._cancelled,
         )
         answer = self._runtime.text(decoded.ids.tolist())
-        quality = self._quality(timed.name, last, cache, decoded, answer)
+        quality = self._quality(timed.name, last, cache, decoded, answer if writes else None)
         shown = _median_run(timed.runs)
         return MethodRun(
             method=timed.name,
-            params={field: getattr(timed.method, field) for field in field_names(type(timed.method))},
+            params=timed.method.params(),
             rows=shown.plan.rows.astype(np.int32),
             ranking=shown.plan.ranking,
             scores=shown.plan.scores,
@@ -121,9 +133,11 @@ class Comparison:
             token_times_s=decoded.times_s,
             quality=quality,
             kv_distance=self._distance(cache),
+            chunk_context=timed.method.chunk_context or request.chunk_context,
+            layer_rows=shown.plan.layer_rows,
         )
 
-    def _quality(self, name: str, last: Prefilled, cache: RequestCache, decoded: Decoded, answer: str) -> Quality:
+    def _quality(self, name: str, last: Prefilled, cache: RequestCache, decoded: Decoded, answer: str | None) -> Quality:
         golds, start = self._request.gold_answers, self._prepared.prompt.num_tokens
         if self._reference is not None:
             forced = self._reference.forced_ids
@@ -133,19 +147,21 @@ class Comparison:
         log_probs = forced_log_probs(self._runtime.decoder, last.logits, forced, start, cache) if len(forced) and comparable else None
         if name == "full" and log_probs is not None:
             self._reference = Reference(cache, decoded, forced, log_probs)
-        full = self._reference
+        full, written = self._reference, answer is not None
         return Quality(
-            rouge_l=metrics.rouge_l(answer, golds),
-            f1=metrics.token_f1(answer, golds),
+            rouge_l=metrics.rouge_l(answer, golds) if written else None,
+            f1=metrics.token_f1(answer, golds) if written else None,
             gold_nll=metrics.mean_nll(log_probs, forced) if golds and log_probs is not None else None,
             kl_to_full=metrics.mean_kl(full.log_probs, log_probs) if full and log_probs is not None else None,
-            first_diverging_token=metrics.first_difference(decoded.ids, full.decoded.ids) if full else None,
+            first_diverging_token=metrics.first_difference(decoded.ids, full.decoded.ids) if full and written else None,
             span_recall=metrics.span_recall(last.plan.rows, self._answer_spans()),
-            contains_gold=metrics.contains_gold(answer, golds),
+            contains_gold=metrics.contains_gold(answer, golds) if written else None,
+            exact_match=metrics.exact_match(answer, golds) if written else None,
         )
 
     def _distance(self, cache: RequestCache) -> np.ndarray | None:
-        if self._reference is None:
+        # Keys at other rotary positions than full prefill's cannot be compared with its keys.
+        if self._reference is None or cache.reading.rope_offset:
             return None
         prompt, full = self._prepared.prompt, self._reference.cache
         docs = slice(prompt.system_len, prompt.question_start)
@@ -181,7 +197,7 @@ class Comparison:
             question_start=prompt.question_start,
             question_span=prompt.question_span,
             answer_spans=self._answer_spans(),
-            chunks=self._prepared.chunks,
+            chunks=self._prepared.chunks[request.chunk_context],
             methods=tuple(finished),
             notices=notices,
         )
@@ -198,7 +214,7 @@ def compare(
 ) -> Run:
     """Returns the run of a request by the named methods. Raises EngineError of every kind."""
     methods = create_methods(names, request)
-    prepared = runtime.prepare(request, progress, cancelled)
+    prepared = runtime.prepare(request, progress, cancelled, contexts_of(methods.values(), request))
     notices = runtime.store.drain_notices()
     if runtime.calibration.origin == "guess":
         notices += (runtime.calibration.note,)

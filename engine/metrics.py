@@ -33,6 +33,13 @@ def token_f1(answer: str, golds: Sequence[str]) -> float | None:
     return max(_f1(_normalised(answer), _normalised(gold)) for gold in golds)
 
 
+def exact_match(answer: str, golds: Sequence[str]) -> bool | None:
+    """Returns whether the answer equals any gold answer after SQuAD's normalisation; None without gold."""
+    if not golds:
+        return None
+    return any(_normalised(answer) == _normalised(gold) for gold in golds)
+
+
 def contains_gold(answer: str, golds: Sequence[str]) -> bool | None:
     """Returns whether any gold answer stands in the answer, letter case aside; None without gold."""
     if not golds:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from engine.chunks.anchors import AnchorBank
 from engine.chunks.precompute import ChunkSource
@@ -17,21 +19,23 @@ from engine.model.cache import CachePool
 from engine.model.calibration import Calibration, find_calibration
 from engine.model.decoder import Decoder
 from engine.model.device import set_threads
+from engine.model.head_weights import find_head_weights
 from engine.model.loader import LoadedModel, load_model
-from engine.model.prompt import Prompt, PromptBuilder
+from engine.model.primer import find_primer
+from engine.model.prompt import Prompt, PromptBuilder, Segment
 from engine.settings import Settings
-from engine.types import FusionRequest, RunChunk
+from engine.types import ChunkContext, FusionRequest, RunChunk
 from kernels.ops import KernelsUnavailable, load_ops
 
 Progress = Callable[[str, float], None]
 
 
 class Prepared(NamedTuple):
-    """A request's prompt with its stored chunks at their places (the system part first) and where they came from."""
+    """A request's prompt, and by chunk context its stored chunks at their places (the system part first) and their origin."""
 
     prompt: Prompt
-    placed: tuple[Placed, ...]
-    chunks: tuple[RunChunk, ...]
+    placed: dict[ChunkContext, tuple[Placed, ...]]
+    chunks: dict[ChunkContext, tuple[RunChunk, ...]]
 
 
 class Runtime:
@@ -47,44 +51,95 @@ class Runtime:
         self.decoder = Decoder(model, ops)
         self.prompts = PromptBuilder(model.tokenizer, model.spec.max_context)
         self.store = store or ChunkStore(settings.cache_dir / "chunks", settings.chunk_capacity_bytes)
-        self.source = ChunkSource(self.decoder, self.store, torch.from_numpy(self.prompts.system.ids))
+        self.source = ChunkSource(self.decoder, self.store, _prefixes(self.prompts, model.spec.name), _repeat_ids(self.prompts))
         self.anchors = AnchorBank(self.decoder)
         self.pool = CachePool(model.spec, model.dtype, model.device)
         self.calibration: Calibration = find_calibration(model.spec, settings.cache_dir)
-        self.pipeline = FusionPipeline(self.decoder, self.anchors, self.calibration.layers, depth)
+        self.pipeline = FusionPipeline(
+            self.decoder, self.anchors, self.calibration.layers, depth, find_head_weights(model.spec, settings.cache_dir)
+        )
 
     @torch.inference_mode()
     def prepare(
-        self, request: FusionRequest, progress: Progress = lambda text, share: None, cancelled: Callable[[], bool] = lambda: False
+        self,
+        request: FusionRequest,
+        progress: Progress = lambda text, share: None,
+        cancelled: Callable[[], bool] = lambda: False,
+        contexts: Sequence[ChunkContext] = (),
     ) -> Prepared:
         """Returns the prompt of a request with its chunk caches, computing those the store lacks.
 
         Raises BadRequest, Cancelled; chunks that were finished before a cancellation stay stored.
+
+        Args:
+            contexts: chunk contexts that methods will read; the request's own is always among them.
         """
         segments = [self.prompts.chunk(chunk) for chunk in request.chunks]
         prompt = self.prompts.build(segments, request.question, request.max_new_tokens)
-        placed = [Placed(self.source.system(), 0, prompt.system_len)]
+        wanted = tuple(dict.fromkeys((request.chunk_context, *contexts)))
+        done = [
+            self._place(request, prompt, segments, context, _part_of(progress, i, len(wanted)), cancelled)
+            for i, context in enumerate(wanted)
+        ]
+        return Prepared(prompt, *(dict(zip(wanted, parts, strict=True)) for parts in zip(*done, strict=True)))
+
+    def _place(
+        self,
+        request: FusionRequest,
+        prompt: Prompt,
+        segments: Sequence[Segment],
+        context: ChunkContext,
+        progress: Progress,
+        cancelled: Callable[[], bool],
+    ) -> tuple[tuple[Placed, ...], tuple[RunChunk, ...]]:
+        """Returns the chunks of one context at their places, the system part first, and the chunks' origin."""
+        placed = [Placed(self.source.system(), 0, prompt.system_len, is_exact=True)]
         shown: list[RunChunk] = []
         for i, (chunk, segment, (start, stop)) in enumerate(zip(request.chunks, segments, prompt.chunk_spans, strict=True)):
             if cancelled():
                 raise Cancelled("Stopped while chunk caches were prepared; the finished ones are kept.")
-            ids = torch.from_numpy(segment.ids)
-            stored, seconds = self.source.get(ids, request.chunk_context), 0.0
+            ids, behind = torch.from_numpy(segment.ids), _behind(context, i)
+            stored = self.source.get(ids, behind)
             source = stored.source if stored else "computed"
             if stored is None:
                 progress(f"Computing the cache of chunk {i + 1} of {len(segments)}: {chunk.title or chunk.chunk_id}", i / len(segments))
-                stored, seconds = self.source.compute(ids, request.chunk_context, cancelled)
+                stored = self.source.compute(ids, behind, cancelled)
             # Held open from here, so that no other process's eviction can take it away under this request.
             stored.open()
-            placed.append(Placed(stored, start, stop))
-            shown.append(
-                RunChunk(chunk.chunk_id, chunk.title, stored.key.hash, start, stop, chunk.relevance, source, stored.size_bytes, seconds)
-            )
-        return Prepared(prompt, tuple(placed), tuple(shown))
+            placed.append(Placed(stored, start, stop, is_exact=i == 0 and behind == "system"))
+            origin = (stored.key.hash, start, stop, chunk.relevance, source, stored.size_bytes, stored.time_s)
+            shown.append(RunChunk(chunk.chunk_id, chunk.title, *origin))
+        return tuple(placed), tuple(shown)
 
     def text(self, ids: Sequence[int]) -> str:
         """Returns the text of answer tokens."""
         return self.model.tokenizer.decode(list(ids), skip_special_tokens=True)
+
+
+def _part_of(progress: Progress, index: int, count: int) -> Progress:
+    """Returns the progress of one of several equal parts."""
+    return lambda text, share: progress(text, (index + share) / count)
+
+
+def _behind(context: ChunkContext, index: int) -> str:
+    """Returns the prefix that the chunk at a place of the request is computed behind."""
+    if context == "primed":
+        return "primed" if index else "system"
+    return "primed" if context == "primed-one" else context
+
+
+def _prefixes(prompts: PromptBuilder, model: str) -> dict[str, Tensor]:
+    """Returns the ids of what chunks are computed behind: the system part, and with it the model's primer."""
+    system = prompts.system.ids
+    return {
+        "system": torch.from_numpy(system),
+        "primed": torch.from_numpy(np.concatenate([system, prompts.tokenize(find_primer(model).text).ids])),
+    }
+
+
+def _repeat_ids(prompts: PromptBuilder) -> Tensor:
+    """Returns the ids of the instruction behind which KVzip scores are taken (arXiv 2606.05875, 3.3.3)."""
+    return torch.from_numpy(prompts.tokenize("Repeat the previous context exactly.").ids)
 
 
 def load_runtime(name: str, settings: Settings, store: ChunkStore | None = None) -> Runtime:

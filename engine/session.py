@@ -10,7 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.claims.claim import Evidence
 from engine.errors import BadRequest, EngineError, StoreError
+from engine.results import ResultSet
+from engine.resultsfile import load_folder, parse_results
 from engine.runfile import load_run
 from engine.scenarios import Scenario, find_scenario, load_scenarios
 from engine.settings import Settings
@@ -39,10 +42,10 @@ class Session:
         threading.Thread(target=self._preload, name="preload", daemon=True).start()
 
     def method_names(self) -> tuple[str, ...]:
-        """Returns the names of all fusion methods."""
-        from engine.fusion import METHODS
+        """Returns the names of all fusion methods and of the combinations offered beside them."""
+        from engine.fusion.compose import method_names
 
-        return METHODS.names()
+        return method_names()
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """Returns the bundled scenarios."""
@@ -85,9 +88,10 @@ class Session:
         """Returns the run of a request, waiting for its turn. Raises EngineError."""
         if not methods:
             raise BadRequest("No method is selected; choose at least one, full prefill among them to compare with.")
+        from engine.fusion.compose import parse_name
+
         for name in methods:
-            if name not in self.method_names():
-                raise BadRequest(f"Unknown method {name!r}; known ones are: {', '.join(self.method_names())}.")
+            parse_name(name)
         waiting = lambda ahead: on_status(Status(f"Waiting: {ahead} request{'s' if ahead > 1 else ''} ahead", 0.0, ahead))  # noqa: E731
         with self._turns.turn(waiting, cancelled):
             return self._run(request, methods, on_status, cancelled)
@@ -106,6 +110,25 @@ class Session:
         finally:
             stopped.set()
             worker.shutdown(wait=False)
+
+    def results(self) -> tuple[ResultSet, ...]:
+        """Returns the shipped benchmark results, labelled as recorded."""
+        return load_folder().sets
+
+    def results_left_out(self) -> tuple[str, ...]:
+        """Returns one sentence on each results file that could not be read."""
+        return load_folder().problems
+
+    def open_results(self, data: bytes) -> ResultSet:
+        """Returns the set in a file's bytes; it is not kept. Raises BadResultsFile."""
+        return parse_results(data)
+
+    def evidence(self) -> Evidence:
+        """Returns what published claims are judged by: results, recorded runs and calibration tables that are shipped."""
+        from engine.claims.shipped import layer_tables
+
+        runs = (self.recorded(scenario.name) for scenario in self.scenarios())
+        return Evidence(self.results(), tuple(run for run in runs if run), layer_tables())
 
     def _run(
         self, request: FusionRequest, methods: tuple[str, ...], on_status: Callable[[Status], None], cancelled: Callable[[], bool]

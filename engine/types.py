@@ -13,11 +13,11 @@ import numpy as np
 
 from engine.errors import BadRequest
 
-ChunkContext = Literal["system", "alone"]
-CHUNK_CONTEXTS: tuple[ChunkContext, ...] = ("system", "alone")
+ChunkContext = Literal["system", "alone", "primed", "primed-one"]
+CHUNK_CONTEXTS: tuple[ChunkContext, ...] = ("system", "alone", "primed", "primed-one")
 Mode = Literal["live", "replay", "simulated"]
 Lane = Literal["disk", "copy", "device"]
-Stage = Literal["probe", "select", "load", "load_wait", "recompute", "head", "decode"]
+Stage = Literal["probe", "select", "load", "load_wait", "recompute", "correct", "head", "decode"]
 MAX_QUESTION_CHARS = 4_000
 
 
@@ -42,7 +42,9 @@ class FusionRequest:
     Args:
         ratio: share of the document tokens that selective methods recompute, 0..1.
         gold_answers: known right answers, first one used for teacher forcing; may be empty.
-        chunk_context: what a chunk saw when its cache was computed (design section 3).
+        chunk_context: what a chunk saw when its cache was computed, unless a method brings its own: nothing ("alone"), the
+            system part ("system"), that and a neutral primer ("primed"; the request's first chunk, which is exact
+            behind the system part, stays "system") or the same for every chunk, one stored version each ("primed-one").
         repeats: how many times each method's time to first token is measured.
         supporting: (chunk_id, exact span) pairs that hold the answer; for recall and the picture.
     """
@@ -82,30 +84,6 @@ class FusionRequest:
             raise BadRequest(f"Unknown chunk context {self.chunk_context!r}; known ones are: {', '.join(CHUNK_CONTEXTS)}.")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class FusionPlan:
-    """What a method decided to recompute.
-
-    Args:
-        rows: int64 [n], sorted unique prompt positions computed afresh in every layer. The question's rows
-            are always among them; a plan of all T positions is full prefill.
-        ranking: int32 [N], document positions, best first, or None where the method does not rank. The rows
-            at another ratio r are the question's and the first max(1, floor(r N)) of these.
-        scores: float32 [N], in document order, or None.
-        critical_layers: layers the scores were read at.
-        anchors: int32 [layers, m], positions that stood in for the context in the probe, or None.
-    """
-
-    rows: np.ndarray
-    ranking: np.ndarray | None = None
-    scores: np.ndarray | None = None
-    critical_layers: tuple[int, ...] = ()
-    anchors: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        assert self.rows.ndim == 1 and bool(np.all(np.diff(self.rows) > 0)), "rows must be sorted and unique"
-
-
 @dataclass(frozen=True, slots=True)
 class Span:
     """One stretch of work on one lane, in seconds since the request was started. layer -1: of no one layer."""
@@ -140,6 +118,7 @@ class Quality:
         first_diverging_token: index of the first answer token that differs from full prefill's, None if none.
         span_recall: share of the supporting spans' tokens that were recomputed.
         contains_gold: whether a gold answer stands in the generated one, letter case aside.
+        exact_match: whether the generated answer is a gold one after SQuAD's normalisation.
     """
 
     rouge_l: float | None
@@ -149,6 +128,7 @@ class Quality:
     first_diverging_token: int | None
     span_recall: float | None
     contains_gold: bool | None = None
+    exact_match: bool | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -157,12 +137,19 @@ class MethodRun:
 
     Args:
         rows: int32 [n], prompt positions recomputed, question included.
+        ranking: int32 [N], document positions, best first, or None where the method does not rank. The rows at another
+            ratio r are the question's and the first max(1, floor(r N)) of these.
+        scores: float32 [N], in document order, or None.
+        critical_layers: layers the scores were read at.
+        anchors: int32 [layers, m], positions that stood in for the context in the probe, or None.
         ttft_s: median of `ttft_repeats_s`; `spans` and `parts_s` are those of the repeat nearest to it.
         loaded_bytes: bytes of stored KV read for one request.
         num_cache_hits: document tokens whose KV was reused.
         token_times_s: float32, seconds from the first answer token to each.
         kv_distance: float32 [L, 2], relative L2 distance of K and of V to full prefill over the document
             tokens, or None where full prefill was not run.
+        chunk_context: what the stored chunks it read had seen.
+        layer_rows: int32 [L], rows computed per layer, or None where they are `rows` in every layer.
     """
 
     method: str
@@ -183,11 +170,16 @@ class MethodRun:
     token_times_s: np.ndarray
     quality: Quality
     kv_distance: np.ndarray | None
+    chunk_context: ChunkContext = "system"
+    layer_rows: np.ndarray | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunChunk:
-    """Where a chunk stands in the prompt ([start, stop) positions) and where its cache came from."""
+    """Where a chunk stands in the prompt ([start, stop) positions) and where its cache came from.
+
+    `precompute_s` is what computing its KV took, now or when it was stored; 0 where that is not known.
+    """
 
     chunk_id: str
     title: str

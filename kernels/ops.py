@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from types import ModuleType
 
 from torch import Tensor
 
@@ -19,6 +20,7 @@ class KernelOps:
     name: str
     rotate_keys: Callable[[Tensor, Tensor, Tensor, Tensor], None]
     selected_attention: Callable[[Tensor, Tensor, Tensor, RowSet], Tensor]
+    weighted_attention: Callable[[Tensor, Tensor, Tensor, RowSet, tuple[int, int], float, float], Tensor]
     token_scores: Callable[[Tensor, Tensor, Tensor, str], Tensor]
     rank_tokens: Callable[[Tensor], Tensor]
 
@@ -29,7 +31,7 @@ class KernelsUnavailable(RuntimeError):
 
 def reference_ops() -> KernelOps:
     """Returns the float32 reference versions."""
-    return KernelOps("reference", reference.rotate_keys, reference.selected_attention, reference.token_scores, reference.rank_tokens)
+    return _ops("reference", reference)
 
 
 def load_ops(kind: str = "auto", device: str = "cpu") -> KernelOps:
@@ -43,4 +45,8 @@ def load_ops(kind: str = "auto", device: str = "cpu") -> KernelOps:
         return reference_ops()
     if kind == "auto":
         logger.info("kernels: torch on %s", device)
-    return KernelOps("torch", torch_ops.rotate_keys, torch_ops.selected_attention, torch_ops.token_scores, torch_ops.rank_tokens)
+    return _ops("torch", torch_ops)
+
+
+def _ops(name: str, source: ModuleType) -> KernelOps:
+    return KernelOps(name, **{field.name: getattr(source, field.name) for field in fields(KernelOps) if field.name != "name"})

@@ -29,6 +29,7 @@ def selected_attention(query: Tensor, keys: Tensor, values: Tensor, rows: RowSet
     query: [R, Hq, D]; keys, values: [T, Hkv, D] with T > the last position; query head h uses KV head h // (Hq / Hkv).
     """
     group = query.shape[1] // keys.shape[1]
+    keys, values = keys[: int(rows.positions[-1]) + 1], values[: int(rows.positions[-1]) + 1]
     k = keys.float().repeat_interleave(group, dim=1)
     v = values.float().repeat_interleave(group, dim=1)
     scores = torch.einsum("rhd,thd->hrt", query.float(), k) / math.sqrt(query.shape[-1])
@@ -37,18 +38,57 @@ def selected_attention(query: Tensor, keys: Tensor, values: Tensor, rows: RowSet
     return torch.einsum("hrt,thd->rhd", weights, v).to(query.dtype)
 
 
+def weighted_attention(
+    query: Tensor, keys: Tensor, values: Tensor, rows: RowSet, context: tuple[int, int], temperature: float, scale: float
+) -> Tensor:
+    """Returns attention in which keys [start, stop) of the context count differently from the others: [R, Hq, D].
+
+    Context scores are divided by the temperature; context and other keys are softmaxed apart, and the two results weighed
+    by a softmax over (scale x the context's log-sum-exp, the others' log-sum-exp) (arXiv 2502.05431, 4.2). Shapes as in
+    `selected_attention`; every row must see at least one key outside the context.
+    """
+    group, start, stop = query.shape[1] // keys.shape[1], *context
+    # What lies behind the last row is not part of the request and may hold anything.
+    keys, values = keys[: int(rows.positions[-1]) + 1], values[: int(rows.positions[-1]) + 1]
+    k = keys.float().repeat_interleave(group, dim=1)
+    v = values.float().repeat_interleave(group, dim=1)
+    scores = torch.einsum("rhd,thd->hrt", query.float(), k) / math.sqrt(query.shape[-1])
+    index = torch.arange(keys.shape[0], device=keys.device)
+    scores = scores.masked_fill((index[None, :] > rows.positions[:, None])[None], float("-inf"))
+    inside = (index >= start) & (index < stop)
+    parts, weights = [], []
+    for chosen, warmth, factor in ((inside, temperature, scale), (~inside, 1.0, 1.0)):
+        part = scores[..., chosen] / warmth
+        weights.append(torch.logsumexp(part, dim=-1) * factor)
+        parts.append(torch.einsum("hrt,thd->rhd", torch.softmax(part, dim=-1).nan_to_num(0.0), v[chosen]))
+    share = torch.softmax(torch.stack(weights), dim=0).transpose(1, 2)[..., None]
+    return (share[0] * parts[0] + share[1] * parts[1]).to(query.dtype)
+
+
 def token_scores(query: Tensor, keys: Tensor, positions: Tensor, reduction: str = "mean") -> Tensor:
-    """Returns the attention every key receives from the question, reduced over question tokens and heads: float32 [T].
+    """Returns the attention every key receives from the question: float32 [T], or [Hq, T] of reduction "head".
 
     query: [S, Hq, D]; keys: [T, Hkv, D]; positions: int64 [S], index of each question token among the keys; the
-    softmax runs over all keys up to it (arXiv 2604.08585, 3.2). reduction: "mean" or "max". Never changes its inputs.
+    softmax runs over all keys up to it (arXiv 2604.08585, 3.2). Never changes its inputs.
+
+    Args:
+        reduction: over question tokens and heads "mean" or "max"; "head", the mean over question tokens alone; "norm", the
+            L2 norm over question tokens of the mean over heads.
     """
     group = query.shape[1] // keys.shape[1]
     k = keys.float().repeat_interleave(group, dim=1)
     scores = torch.einsum("shd,thd->hst", query.float(), k) / math.sqrt(query.shape[-1])
     future = torch.arange(keys.shape[0], device=keys.device)[None, :] > positions[:, None]
     weights = torch.softmax(scores.masked_fill(future[None], float("-inf")), dim=-1)
-    return weights.mean(dim=(0, 1)) if reduction == "mean" else weights.amax(dim=(0, 1))
+    return _REDUCTIONS[reduction](weights)
+
+
+_REDUCTIONS = {
+    "mean": lambda weights: weights.mean(dim=(0, 1)),
+    "max": lambda weights: weights.amax(dim=(0, 1)),
+    "head": lambda weights: weights.mean(dim=1),
+    "norm": lambda weights: torch.linalg.vector_norm(weights.mean(dim=0), dim=0),
+}
 
 
 def rank_tokens(scores: Tensor) -> Tensor:

@@ -4,10 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from kernels.reference import rank_tokens, token_scores
+from kernels.reference import rank_tokens, token_scores, weighted_attention
 from kernels.rows import RowSet
 
-__all__ = ["rank_tokens", "rotate_keys", "selected_attention", "token_scores"]
+__all__ = ["rank_tokens", "rotate_keys", "selected_attention", "token_scores", "weighted_attention"]
 
 
 def rotate_keys(raw: Tensor, cos: Tensor, sin: Tensor, out: Tensor) -> None:

@@ -87,18 +87,20 @@ def chunk_keys_at(model, prefix: np.ndarray, ids: np.ndarray, start: int) -> tup
     return [layer.keys[0, :, len(prefix) :] for layer in layers], [layer.values[0, :, len(prefix) :] for layer in layers]
 
 
-def fused_cache(model, prompt, context: str) -> tuple[list[Tensor], list[Tensor]]:
-    """Returns K, V [1, Hkv, T, D] per layer: chunks as stored, system part and layer 0 exact, question rows zero."""
+def fused_cache(model, prompt, prefixes, exact_layers: int = 1) -> tuple[list[Tensor], list[Tensor]]:
+    """Returns K, V [1, Hkv, T, D] per layer: chunks as stored, system part and the first layers exact, question rows zero.
+
+    prefixes: per chunk, the ids it was computed behind.
+    """
     exact = full_prefill(model, prompt.ids)
     keys = [k.transpose(0, 1)[None].clone() for k in exact.keys]
     values = [v.transpose(0, 1)[None].clone() for v in exact.values]
-    system = prompt.ids[: prompt.system_len]
-    for layer in range(1, len(keys)):
+    for layer in range(exact_layers, len(keys)):
         keys[layer][:, :, prompt.question_start :] = 0
         values[layer][:, :, prompt.question_start :] = 0
-    for start, stop in prompt.chunk_spans:
-        k, v = chunk_keys_at(model, system if context == "system" else system[:0], prompt.ids[start:stop], start)
-        for layer in range(1, len(keys)):
+    for (start, stop), prefix in zip(prompt.chunk_spans, prefixes, strict=True):
+        k, v = chunk_keys_at(model, prefix, prompt.ids[start:stop], start)
+        for layer in range(exact_layers, len(keys)):
             keys[layer][0, :, start:stop] = k[layer]
             values[layer][0, :, start:stop] = v[layer]
     return keys, values

@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+import msgspec
+
+from engine.model.calibration import calibration_path
+from engine.model.head_weights import HeadWeights
 from engine.model.tiny import tiny_model
 from engine.runtime import Runtime
 from engine.settings import Settings
@@ -16,8 +20,13 @@ TEXTS = (
 
 
 def tiny_runtime(folder: Path, family: str = "llama") -> Runtime:
-    """Returns a runtime of a tiny model on one thread, its chunk store in `folder`."""
-    return Runtime(tiny_model(family), Settings(cache_dir=folder, num_threads=1))
+    """Returns a runtime of a tiny model on one thread, its chunk store in `folder`, with made-up head weights."""
+    model = tiny_model(family)
+    weights = tuple(tuple(1.0 + layer + head for head in range(model.spec.num_heads)) for layer in (1, 3))
+    path = calibration_path(folder / "head_weights", model.spec.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.encode(HeadWeights(model.spec.name, (1, 3), weights, "made up", "", 0)))
+    return Runtime(model, Settings(cache_dir=folder, num_threads=1))
 
 
 def lighthouse(texts=TEXTS, ratio=0.35, context="system", **more) -> FusionRequest:

@@ -12,7 +12,9 @@ from engine.chunks.file import StoredChunk
 from engine.chunks.prefetch import Placed
 from engine.model.decoder import Decoder
 
-Direction = Literal["high", "low"]
+AnchorRule = Literal["high", "low", "kvzip"]
+# Always among the anchors by KVzip scores: the first tokens of a chunk took the attention sink's place (2606.05875, 3.3.3).
+NUM_SINKS = 4
 
 
 class Anchors(NamedTuple):
@@ -29,14 +31,24 @@ class _ChunkAnchors(NamedTuple):
     values: Tensor
 
 
-def anchor_index(key_norms: Tensor, ratio: float, direction: Direction) -> Tensor:
-    """Returns int64 [layers, ceil(ratio n)], sorted: each layer's tokens of highest (lowest) key norm [layers, n].
-
-    arXiv 2604.08585, 3.1; ties by position. RoPE keeps the norm of a key, so stored keys give the request's order.
-    """
-    count = min(key_norms.shape[1], math.ceil(ratio * key_norms.shape[1] - 1e-9))
-    order = torch.sort(key_norms, dim=1, descending=direction == "high", stable=True).indices
+def anchor_index(scores: Tensor, ratio: float) -> Tensor:
+    """Returns int64 [layers, ceil(ratio n)], sorted: each layer's tokens of highest score [layers, n]; ties by position."""
+    count = min(scores.shape[1], math.ceil(ratio * scores.shape[1] - 1e-9))
+    order = torch.sort(scores, dim=1, descending=True, stable=True).indices
     return order[:, :count].sort(dim=1).values
+
+
+def anchor_scores(chunk: StoredChunk, rule: AnchorRule) -> Tensor:
+    """Returns float32 [L, n], higher for tokens that stand in better for their chunk.
+
+    Key norms as in arXiv 2604.08585, 3.1 (RoPE keeps the norm of a key, so stored keys give the request's order), their
+    negatives for "low", or KVzip scores with the first tokens before all others (2606.05875, 3.3.3).
+    """
+    if rule == "kvzip":
+        scores = chunk.importance.clone()
+        scores[:, :NUM_SINKS] = 2.0 + torch.arange(min(NUM_SINKS, scores.shape[1]), 0, -1)
+        return scores
+    return chunk.key_norms if rule == "high" else -chunk.key_norms
 
 
 class AnchorBank:
@@ -44,17 +56,17 @@ class AnchorBank:
 
     def __init__(self, decoder: Decoder, capacity_bytes: int = 256 * 2**20) -> None:
         self._decoder, self._capacity = decoder, capacity_bytes
-        self._entries: OrderedDict[tuple[str, float, Direction, int], _ChunkAnchors] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, float, AnchorRule, int], _ChunkAnchors] = OrderedDict()
         self._size_bytes = 0
 
-    def gather(self, placed: Sequence[Placed], num_layers: int, ratio: float, direction: Direction) -> Anchors:
+    def gather(self, placed: Sequence[Placed], num_layers: int, ratio: float, rule: AnchorRule) -> Anchors:
         """Returns the anchors of layers 0..num_layers-1, rotated at their places; the first chunk is taken whole.
 
         The first chunk is the system part (2606.05875, eq. 14). Raises StoreError where a chunk has to be read.
         """
         parts = []
         for i, p in enumerate(placed):
-            own = self._chunk(p.chunk, num_layers, 1.0 if i == 0 else ratio, direction)
+            own = self._chunk(p.chunk, num_layers, 1.0 if i == 0 else ratio, rule)
             parts.append(_ChunkAnchors(own.index + p.start, own.keys, own.values))
         positions = torch.cat([part.index for part in parts], dim=1)
         raw = torch.cat([part.keys for part in parts], dim=1)
@@ -63,12 +75,12 @@ class AnchorBank:
         keys = self._decoder.rotated(raw.flatten(0, 1), cos, sin).view_as(raw)
         return Anchors(positions, keys, values)
 
-    def _chunk(self, chunk: StoredChunk, num_layers: int, ratio: float, direction: Direction) -> _ChunkAnchors:
-        name = (chunk.key.hash, ratio, direction, num_layers)
+    def _chunk(self, chunk: StoredChunk, num_layers: int, ratio: float, rule: AnchorRule) -> _ChunkAnchors:
+        name = (chunk.key.hash, ratio, rule, num_layers)
         if name in self._entries:
             self._entries.move_to_end(name)
             return self._entries[name]
-        made = self._read(chunk, anchor_index(chunk.key_norms[:num_layers], ratio, direction))
+        made = self._read(chunk, anchor_index(anchor_scores(chunk, rule)[:num_layers], ratio))
         self._entries[name] = made
         self._size_bytes += _size(made)
         while self._size_bytes > self._capacity and len(self._entries) > 1:

@@ -23,14 +23,17 @@ class StoredChunk:
 
     Args:
         key: what the chunk is; `hash` is its own, kept because computing it reads all token ids.
-        key_norms: float32 [L, n], mean over KV heads of the L2 norm of each token's K; held in memory.
+        token_scores: float32 [2, L, n], held in memory: `importance`, each token's KVzip score, and `key_norms`, the mean over
+            KV heads of the L2 norm of its K.
+        time_s: what computing the chunk took, 0 where that is not known.
     """
 
-    def __init__(self, key: ChunkKey, key_norms: Tensor, body: "_Body") -> None:
+    def __init__(self, key: ChunkKey, token_scores: Tensor, time_s: float, body: "_Body") -> None:
         self.key = key
         self.hash = key.hash
         self.num_tokens = key.num_tokens
-        self.key_norms = key_norms
+        self.importance, self.key_norms = token_scores
+        self.time_s = time_s
         self.source: Source = body.source
         self.size_bytes = body.size_bytes
         self._body = body
@@ -95,8 +98,8 @@ class StoredChunk:
 
 def hold_chunk(key: ChunkKey, tensors: ChunkTensors) -> StoredChunk:
     """Returns a chunk that lives in memory, in a copy of `tensors`."""
-    owned = ChunkTensors(tensors.keys.clone(), tensors.values.clone(), tensors.key_norms)
-    return StoredChunk(key, owned.key_norms, _MemoryBody(Layout.of(key), owned))
+    owned = ChunkTensors(tensors.keys.clone(), tensors.values.clone(), tensors.token_scores)
+    return StoredChunk(key, owned.token_scores, tensors.time_s, _MemoryBody(Layout.of(key), owned))
 
 
 def open_chunk(path: Path, key: ChunkKey, trusted: Signature | None) -> StoredChunk:
@@ -111,11 +114,11 @@ def open_chunk(path: Path, key: ChunkKey, trusted: Signature | None) -> StoredCh
     # Before the slow part, so that another process sees the use and evicts something else.
     file.mark_used()
     signature = file.signature
-    data_start = verify_file(file, key, trusted)
-    key_norms = torch.empty(key.num_layers, key.num_tokens, dtype=torch.float32)
-    if not file.read_exactly(raw_bytes(key_norms), data_start):
+    verified = verify_file(file, key, trusted)
+    scores = torch.empty(2, key.num_layers, key.num_tokens, dtype=torch.float32)
+    if not file.read_exactly(raw_bytes(scores), verified.data_start):
         raise DamagedFile("it is too short")
-    return StoredChunk(key, key_norms, _DiskBody(path, key, signature, data_start))
+    return StoredChunk(key, scores, verified.time_s, _DiskBody(path, key, signature, verified.data_start))
 
 
 class _Body(Protocol):
@@ -150,7 +153,7 @@ class _MemoryBody:
 
     def read(self, offset: int, buffer: memoryview) -> None:
         """Copies the tensor that starts at `offset` of the data area."""
-        layer, is_value = divmod((offset - self._layout.norms_bytes) // self._layout.tensor_bytes, 2)
+        layer, is_value = divmod((offset - self._layout.scores_bytes) // self._layout.tensor_bytes, 2)
         tensor = self._tensors.values if is_value else self._tensors.keys
         buffer[:] = raw_bytes(tensor[layer])
 
@@ -201,7 +204,7 @@ class _DiskBody:
         if signature != self.signature:
             # Somebody may have evicted the chunk and stored it anew: the same content in another file.
             try:
-                self._data_start = verify_file(file, self._key, trusted=None)
+                self._data_start = verify_file(file, self._key, trusted=None).data_start
             except DamagedFile as error:
                 raise StoreError(f"The chunk {self.name} was changed and {error}; compute it again.") from error
             self.signature = signature

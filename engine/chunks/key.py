@@ -5,7 +5,7 @@ import struct
 from dataclasses import dataclass
 from hashlib import blake2b
 
-FORMAT = "fusescope-chunk/1"
+FORMAT = "fusescope-chunk/2"
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # Layer names in a file have three digits, so that their order is the layers' order.
 MAX_LAYERS = 1000
@@ -19,7 +19,7 @@ class ChunkKey:
         model, revision: which weights computed it.
         dtype: "float32", "bfloat16" or "float16".
         rope: description of the rotary settings.
-        context: what the chunk saw, "system" or "alone".
+        context: what the chunk saw, "alone", "system" or "primed".
         prefix_ids: token ids the chunk was computed behind, () where it stood alone.
         token_ids: the chunk's own token ids, at least one.
     """

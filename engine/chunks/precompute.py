@@ -1,7 +1,7 @@
-"""Computes the KV of a chunk once, behind the fixed system part or alone, and files it in the store."""
+"""Computes the KV of a chunk once, behind what its context says, and files it in the store."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
@@ -13,55 +13,86 @@ from engine.chunks.store import ChunkStore
 from engine.errors import Cancelled
 from engine.model.cache import RequestCache
 from engine.model.decoder import Decoder
-from engine.types import ChunkContext
+
+NUM_SINK_KEYS = 4
 
 
 class ChunkKV(NamedTuple):
-    """Keys before RoPE and values of a chunk, [L, n, Hkv, D] each, on the CPU."""
+    """Keys before RoPE and values of a chunk, [L, n, Hkv, D] each, and KVzip scores float32 [L, n], on the CPU."""
 
     keys: Tensor
     values: Tensor
+    importance: Tensor
 
 
-class ComputedChunk(NamedTuple):
-    """A chunk just computed and filed, and the seconds both took."""
+class Prefix(NamedTuple):
+    """What stands before chunks of one context: ids [p] and their KV, computed once."""
 
-    chunk: StoredChunk
-    time_s: float
+    ids: Tensor
+    cache: RequestCache
 
 
-def chunk_kv(decoder: Decoder, prefix_ids: Tensor, ids: Tensor, cancelled: Callable[[], bool] = lambda: False) -> ChunkKV:
-    """Returns the KV of `ids` [n] computed behind `prefix_ids` [p] (may be empty); the prefix's own is dropped.
+def compute_prefix(decoder: Decoder, ids: Tensor) -> Prefix:
+    """Returns a prefix of int64 ids [p], which may be empty, with its KV at positions 0..p-1."""
+    cache = RequestCache(decoder.spec, ids.shape[0], decoder.dtype, decoder.device)
+    if ids.shape[0]:
+        rows, hidden = decoder.rows(torch.arange(ids.shape[0])), decoder.embed(ids)
+        for layer in range(decoder.spec.num_layers):
+            hidden = decoder.run_layer(layer, hidden, rows, cache)
+    return Prefix(ids, cache)
 
-    Raises Cancelled between two layers.
+
+def chunk_kv(decoder: Decoder, prefix: Prefix, ids: Tensor, repeat_ids: Tensor, cancelled: Callable[[], bool] = lambda: False) -> ChunkKV:
+    """Returns the KV of `ids` [n] computed behind a prefix, whose own is dropped. Raises Cancelled between two layers.
+
+    Its tokens' KVzip scores come with it (arXiv 2606.05875, 3.3.3): the largest attention, over heads and the tokens of an
+    instruction to repeat the context, that a token receives from that instruction, which stands behind the chunk and whose
+    KV is dropped too; the softmax runs over the first 4 tokens of the prefix, the chunk and the instruction.
+
+    Args:
+        repeat_ids: int64 [m], the instruction's tokens.
     """
-    spec, start = decoder.spec, prefix_ids.shape[0]
-    total = start + ids.shape[0]
+    spec, start, num = decoder.spec, prefix.ids.shape[0], ids.shape[0]
+    total = start + num + repeat_ids.shape[0]
     cache = RequestCache(spec, total, decoder.dtype, decoder.device)
-    rows = decoder.rows(torch.arange(total))
-    hidden = decoder.embed(torch.cat([prefix_ids, ids]))
-    shape = (spec.num_layers, total - start, spec.num_kv_heads, spec.head_dim)
-    kv = ChunkKV(torch.empty(shape, dtype=decoder.dtype), torch.empty(shape, dtype=decoder.dtype))
+    cache.keys[:, :start] = prefix.cache.keys
+    cache.values[:, :start] = prefix.cache.values
+    rows = decoder.rows(torch.arange(start, total))
+    seen = torch.cat([torch.arange(min(start, NUM_SINK_KEYS)), torch.arange(start, total)]).to(decoder.device)
+    asked = torch.arange(seen.shape[0] - repeat_ids.shape[0], seen.shape[0], device=decoder.device)
+    own = slice(min(start, NUM_SINK_KEYS), min(start, NUM_SINK_KEYS) + num)
+    hidden = decoder.embed(torch.cat([ids, repeat_ids]))
+    shape = (spec.num_layers, num, spec.num_kv_heads, spec.head_dim)
+    kv = ChunkKV(torch.empty(shape, dtype=decoder.dtype), torch.empty(shape, dtype=decoder.dtype), torch.empty(shape[:2]))
     for layer in range(spec.num_layers):
         if cancelled():
             raise Cancelled("Stopped while chunk caches were computed; the finished ones are kept.")
         p = decoder.project(layer, hidden)
-        kv.keys[layer].copy_(p.keys[start:])
-        kv.values[layer].copy_(p.values[start:])
+        kv.keys[layer].copy_(p.keys[:num])
+        kv.values[layer].copy_(p.values[:num])
+        decoder.write(layer, p.keys, p.values, rows, cache)
+        query = decoder.rotated(p.query[num:], rows.cos[num:], rows.sin[num:])
+        kv.importance[layer] = decoder.ops.token_scores(query, cache.keys[layer][seen], asked, "max")[own].cpu()
         if layer < spec.num_layers - 1:
-            decoder.write(layer, p.keys, p.values, rows, cache)
             hidden = decoder.attend(layer, hidden, p.query, rows, cache)
     return kv
 
 
 class ChunkSource:
-    """Gives out stored chunks of one model, computing what the store lacks."""
+    """Gives out stored chunks of one model, computing what the store lacks.
 
-    def __init__(self, decoder: Decoder, store: ChunkStore, system_ids: Tensor) -> None:
-        self._decoder, self._store, self._system_ids = decoder, store, system_ids
+    Args:
+        prefixes: what a chunk stands behind, int64 ids [p], by the name that goes into its address; "alone" has none.
+        repeat_ids: the instruction behind which KVzip scores are taken.
+    """
 
-    def key(self, ids: Tensor, context: ChunkContext) -> ChunkKey:
-        """Returns the address of a chunk's KV."""
+    def __init__(self, decoder: Decoder, store: ChunkStore, prefixes: Mapping[str, Tensor], repeat_ids: Tensor) -> None:
+        self._decoder, self._store, self._repeat_ids = decoder, store, repeat_ids
+        self._prefix_ids = {**prefixes, "alone": torch.zeros(0, dtype=torch.int64)}
+        self._prefixes: dict[str, Prefix] = {}
+
+    def key(self, ids: Tensor, behind: str) -> ChunkKey:
+        """Returns the address of the KV of a chunk computed behind a named prefix."""
         spec = self._decoder.spec
         rope = spec.rope
         return ChunkKey(
@@ -69,26 +100,27 @@ class ChunkSource:
             revision=spec.revision,
             dtype=spec.dtype,
             rope=f"{rope.kind}:{rope.attention_scaling!r}:{','.join(f'{f:.9g}' for f in rope.inv_freq)}",
-            context=context,
-            prefix_ids=tuple(self._system_ids.tolist()) if context == "system" else (),
+            context=behind,
+            prefix_ids=tuple(self._prefix_ids[behind].tolist()),
             token_ids=tuple(ids.tolist()),
             num_layers=spec.num_layers,
             num_kv_heads=spec.num_kv_heads,
             head_dim=spec.head_dim,
         )
 
-    def get(self, ids: Tensor, context: ChunkContext) -> StoredChunk | None:
+    def get(self, ids: Tensor, behind: str) -> StoredChunk | None:
         """Returns the stored chunk, or None where it has to be computed."""
-        return self._store.get(self.key(ids, context))
+        return self._store.get(self.key(ids, behind))
 
-    def compute(self, ids: Tensor, context: ChunkContext, cancelled: Callable[[], bool] = lambda: False) -> ComputedChunk:
-        """Computes and files a chunk, and says how long that took. Raises Cancelled."""
+    def compute(self, ids: Tensor, behind: str, cancelled: Callable[[], bool] = lambda: False) -> StoredChunk:
+        """Computes and files a chunk; what that took is kept with it. Raises Cancelled."""
+        if behind not in self._prefixes:
+            self._prefixes[behind] = compute_prefix(self._decoder, self._prefix_ids[behind])
         start = time.perf_counter()
-        prefix = self._system_ids if context == "system" else self._system_ids[:0]
-        kv = chunk_kv(self._decoder, prefix, ids, cancelled)
-        return ComputedChunk(self._store.put(self.key(ids, context), kv.keys, kv.values), time.perf_counter() - start)
+        kv = chunk_kv(self._decoder, self._prefixes[behind], ids, self._repeat_ids, cancelled)
+        return self._store.put(self.key(ids, behind), *kv, time_s=time.perf_counter() - start)
 
     def system(self) -> StoredChunk:
         """Returns the KV of the system part itself, exact at position 0."""
-        found = self.get(self._system_ids, "alone")
-        return found or self.compute(self._system_ids, "alone").chunk
+        ids = self._prefix_ids["system"]
+        return self.get(ids, "alone") or self.compute(ids, "alone")

@@ -64,13 +64,15 @@ class ChunkStore:
             self._misses += chunk is None
         return chunk
 
-    def put(self, key: ChunkKey, keys: Tensor, values: Tensor) -> StoredChunk:
+    def put(self, key: ChunkKey, keys: Tensor, values: Tensor, importance: Tensor, time_s: float = 0.0) -> StoredChunk:
         """Returns the stored chunk, writing it unless a valid one is there. Raises ValueError on a wrong shape or dtype.
 
         Args:
             keys, values: [L, n, Hkv, D] of the key's dtype on any device, K before rotary embedding; copied.
+            importance: float32 [L, n], the tokens' KVzip scores.
+            time_s: what computing them took, kept with the chunk.
         """
-        tensors = prepare_tensors(key, keys, values)
+        tensors = prepare_tensors(key, keys, values, importance, time_s)
         found = self._disk.get(key) if self._disk is not None and self._disk.is_writable else self._find(key)
         if found is not None:
             return found

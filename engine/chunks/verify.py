@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.chunks.key import ChunkKey
-from engine.chunks.layout import CHECKSUM_BYTES, LENGTH_BYTES, MAX_HEADER_BYTES, DamagedFile, Layout, read_checksum
+from engine.chunks.layout import CHECKSUM_BYTES, LENGTH_BYTES, MAX_HEADER_BYTES, DamagedFile, Layout, read_header
 
 _BLOCK_BYTES = 4 * 2**20
 
@@ -65,8 +65,15 @@ class FileHandle:
             return
 
 
-def verify_file(file: FileHandle, key: ChunkKey, trusted: Signature | None) -> int:
-    """Returns where the data area starts, having checked type, length, header and checksum.
+class Verified(NamedTuple):
+    """Where a file's data area starts, and what computing its chunk took by its header, seconds."""
+
+    data_start: int
+    time_s: float
+
+
+def verify_file(file: FileHandle, key: ChunkKey, trusted: Signature | None) -> Verified:
+    """Returns where the data is, having checked type, length, header and checksum.
 
     Args:
         trusted: signature of the file as this process last verified it; its checksum is not computed again.
@@ -80,10 +87,10 @@ def verify_file(file: FileHandle, key: ChunkKey, trusted: Signature | None) -> i
     data_start = LENGTH_BYTES + header_len
     if header_len > MAX_HEADER_BYTES or data_start + Layout.of(key).data_bytes != signature.size_bytes:
         raise DamagedFile("its length is not its chunk's")
-    stated = read_checksum(_read(file, header_len, LENGTH_BYTES), key)
-    if signature != trusted and _compute_checksum(file, data_start, signature.size_bytes) != stated:
+    stated = read_header(_read(file, header_len, LENGTH_BYTES), key)
+    if signature != trusted and _compute_checksum(file, data_start, signature.size_bytes) != stated.checksum:
         raise DamagedFile("its checksum does not match")
-    return data_start
+    return Verified(data_start, stated.time_s)
 
 
 def _read(file: FileHandle, num_bytes: int, offset: int) -> bytes:

@@ -5,13 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from engine.fusion.base import METHODS, SelectionContext
-from engine.types import FusionPlan
+from engine.fusion.base import METHODS, FusionMethod, SelectionContext
+from engine.fusion.plan import FusionPlan
 
 
 @METHODS.register("full")
 @dataclass(frozen=True, slots=True)
-class FullPrefill:
+class FullPrefill(FusionMethod):
     """Recomputes all T rows, the system part included ("Full Comp" of arXiv 2604.08585, figure 3)."""
 
     name: ClassVar[str] = "full"

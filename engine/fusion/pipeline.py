@@ -13,11 +13,14 @@ from engine.chunks.anchors import AnchorBank
 from engine.chunks.prefetch import ContextLoader, Placed
 from engine.errors import Cancelled
 from engine.fusion.base import FusionMethod, SelectionContext
+from engine.fusion.plan import FusionPlan
+from engine.fusion.shift import KeyShifter
 from engine.model.cache import RequestCache
-from engine.model.decoder import Decoder, Rows
+from engine.model.decoder import Decoder, Projection, Rows
+from engine.model.head_weights import HeadWeights
 from engine.model.prompt import Prompt
 from engine.recorder import Recorder
-from engine.types import FusionPlan, Span, TtftParts
+from engine.types import Span, TtftParts
 
 
 class Prefilled(NamedTuple):
@@ -37,10 +40,19 @@ class FusionPipeline:
     Args:
         critical_layers: calibrated for the decoder, best first.
         depth: layers the reader works ahead; 0 loads synchronously, with the same result bit for bit.
+        head_weights: fitted for the decoder, or None.
     """
 
-    def __init__(self, decoder: Decoder, anchors: AnchorBank, critical_layers: tuple[int, ...], depth: int = 2) -> None:
+    def __init__(
+        self,
+        decoder: Decoder,
+        anchors: AnchorBank,
+        critical_layers: tuple[int, ...],
+        depth: int = 2,
+        head_weights: HeadWeights | None = None,
+    ) -> None:
         self.decoder, self.anchors, self.critical_layers, self._depth = decoder, anchors, critical_layers, depth
+        self.head_weights = head_weights
 
     @torch.inference_mode()
     def prefill(
@@ -51,20 +63,22 @@ class FusionPipeline:
         cache: RequestCache,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Prefilled:
-        """Fills `cache` with the prompt's KV and returns the first token's logits. Raises Cancelled, StoreError.
+        """Fills `cache` with the prompt's KV and returns the first token's logits. Raises Cancelled, StoreError, BadRequest.
 
         Args:
             placed: the stored system part and chunks, contiguous from position 0; not read by methods that reuse nothing.
         """
-        context = self.selection(prompt, placed if method.reads_cache else (), cache, cancelled)
+        rope = method.rope_positions(prompt)
+        at = None if rope is None else torch.from_numpy(rope)
+        context = self.selection(prompt, placed if method.reads_cache else (), cache, cancelled, at)
         recorder, loader = context.recorder, context.loader
         try:
             plan = method.select(context)
             recorder.synchronize()
             selected_s = recorder.now()
-            rows = torch.from_numpy(plan.rows)
-            loader.start(rows)
-            hidden = self._recompute(context.ids, rows, cache, loader, recorder, cancelled)
+            loader.start(torch.from_numpy(plan.rows), plan.exact_layers)
+            cache.reading = plan.reading
+            hidden = self._recompute(context, plan, at)
             with recorder.device("head"):
                 logits = self.decoder.logits(hidden)[0]
                 int(logits.argmax())
@@ -76,59 +90,95 @@ class FusionPipeline:
         return Prefilled(plan, logits, ttft_s, _parts(spans, selected_s, ttft_s), spans, loader.loaded_bytes)
 
     def selection(
-        self, prompt: Prompt, placed: Sequence[Placed], cache: RequestCache, cancelled: Callable[[], bool] = lambda: False
+        self,
+        prompt: Prompt,
+        placed: Sequence[Placed],
+        cache: RequestCache,
+        cancelled: Callable[[], bool] = lambda: False,
+        rope_positions: Tensor | None = None,
     ) -> SelectionContext:
         """Returns what a method selects from; its clock runs from here, and its loader is the caller's to close."""
         recorder = Recorder(self.decoder.device)
-        loader = ContextLoader(self.decoder, placed, cache, recorder, self._depth)
+        before = None if rope_positions is None else rope_positions[: prompt.question_start]
+        loader = ContextLoader(self.decoder, placed, cache, recorder, self._depth, before)
         ids = torch.from_numpy(prompt.ids).to(self.decoder.device)
-        return SelectionContext(self.decoder, prompt, ids, tuple(placed), loader, self.anchors, self.critical_layers, recorder, cancelled)
+        return SelectionContext(
+            self.decoder,
+            prompt,
+            ids,
+            tuple(placed),
+            cache,
+            loader,
+            self.anchors,
+            self.critical_layers,
+            self.head_weights,
+            recorder,
+            cancelled,
+        )
 
-    def _recompute(
-        self,
-        ids: Tensor,
-        positions: Tensor,
-        cache: RequestCache,
-        loader: ContextLoader,
-        recorder: Recorder,
-        cancelled: Callable[[], bool],
-    ) -> Tensor:
-        """Returns the last row [1, hidden] behind all layers, the cache complete."""
-        decoder, num_layers = self.decoder, self.decoder.spec.num_layers
+    def _recompute(self, context: SelectionContext, plan: FusionPlan, rope: Tensor | None) -> Tensor:
+        """Returns the last row [1, hidden] behind all layers, the cache complete. rope: rotary positions [T], or None."""
+        decoder, cache, recorder = self.decoder, context.cache, context.recorder
         with recorder.device("recompute", 0):
-            rows, last = decoder.rows(positions), decoder.rows(positions[-1:])
-            hidden = self._first_layer(ids, rows, cache)
-        for layer in range(1, num_layers):
-            if cancelled():
+            positions = torch.from_numpy(plan.rows)
+            rows = decoder.rows(positions, None if rope is None else rope[positions])
+            last = decoder.rows(positions[-1:], None if rope is None else rope[positions[-1:]])
+            shifter = KeyShifter(decoder, context.placed, positions, cache, plan.key_shift) if plan.key_shift else None
+            first = 1 if plan.resume is None else plan.resume.layer
+            hidden = self._first_layer(context.ids, rows, cache, rope) if plan.resume is None else plan.resume.hidden
+        for layer in range(first, decoder.spec.num_layers):
+            if context.cancelled():
                 raise Cancelled("Stopped between two layers; nothing was kept of this run.")
-            loader.place(layer)
+            context.loader.place(layer)
             with recorder.device("recompute", layer):
-                if layer < num_layers - 1:
-                    hidden = decoder.run_layer(layer, hidden, rows, cache)
-                else:
-                    hidden = decoder.run_last_layer(hidden, rows, last, cache)
+                p = self._project(layer, hidden)
+                if shifter is None:
+                    hidden = self._behind(layer, hidden, p, rows, last, cache)
+            if shifter is not None:
+                with recorder.device("correct", layer):
+                    shifter.apply(layer, p.keys)
+                with recorder.device("recompute", layer):
+                    hidden = self._behind(layer, hidden, p, rows, last, cache)
         return hidden
 
-    def _first_layer(self, ids: Tensor, rows: Rows, cache: RequestCache) -> Tensor:
+    def _project(self, layer: int, hidden: Tensor) -> Projection:
+        """Returns q, k, v of the rows; k and v alone in the last layer, where no hidden state but the last row's is read."""
+        if layer < self.decoder.spec.num_layers - 1:
+            return self.decoder.project(layer, hidden)
+        return Projection(None, *self.decoder.project_kv(layer, hidden))
+
+    def _behind(self, layer: int, hidden: Tensor, p: Projection, rows: Rows, last: Rows, cache: RequestCache) -> Tensor:
+        """Returns the rows [R, hidden] behind a layer, the last row alone [1, hidden] behind the last one."""
+        self.decoder.write(layer, p.keys, p.values, rows, cache)
+        if p.query is not None:
+            return self.decoder.attend(layer, hidden, p.query, rows, cache)
+        tail = hidden[-1:]
+        return self.decoder.attend(layer, tail, self.decoder.project_query(layer, tail), last, cache)
+
+    def _first_layer(self, ids: Tensor, rows: Rows, cache: RequestCache, rope: Tensor | None) -> Tensor:
         """Returns the rows behind layer 0, whose K and V are written for every token: they depend on nothing else."""
         decoder, states = self.decoder, self.decoder.embed(ids)
         if rows.set.num_rows == ids.shape[0]:
             return decoder.run_layer(0, states, rows, cache)
         keys, values = decoder.project_kv(0, states)
-        decoder.write(0, keys, values, decoder.rows(torch.arange(ids.shape[0])), cache)
+        decoder.write(0, keys, values, decoder.rows(torch.arange(ids.shape[0]), rope), cache)
         hidden = states[rows.set.positions]
         return decoder.attend(0, hidden, decoder.project_query(0, hidden), rows, cache)
 
 
 def _parts(spans: Sequence[Span], selected_s: float, ttft_s: float) -> TtftParts:
-    def total(stage: str) -> float:
-        return sum((span.end_s - span.start_s for span in spans if span.lane == "device" and span.stage == stage), 0.0)
+    """Returns the split; rows that a method recomputed while it selected count as recomputed."""
+
+    def total(stage: str, until: float = float("inf")) -> float:
+        found = (s for s in spans if s.lane == "device" and s.stage == stage and s.start_s < until)
+        return sum((s.end_s - s.start_s for s in found), 0.0)
 
     probe, load_wait, head = total("probe"), total("load_wait"), total("head")
+    early, early_wait = total("recompute", selected_s), total("load_wait", selected_s)
     return TtftParts(
         probe=probe,
-        select=selected_s - probe,
+        select=selected_s - probe - early - early_wait,
         load_wait=load_wait,
-        recompute=ttft_s - selected_s - load_wait - head,
+        recompute=ttft_s - selected_s - (load_wait - early_wait) - head + early,
         head=head,
     )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from engine.chunks.anchors import Direction
+from engine.chunks.anchors import AnchorRule
 from engine.fusion.base import SelectionContext, question_rows
 from engine.model.cache import RequestCache
 
@@ -23,14 +23,14 @@ class Probe(NamedTuple):
     anchors: Tensor
 
 
-def run_probe(context: SelectionContext, layers: Sequence[int], ratio: float, direction: Direction) -> list[Probe]:
+def run_probe(context: SelectionContext, layers: Sequence[int], ratio: float, rule: AnchorRule) -> list[Probe]:
     """Runs the question behind the anchors up to the deepest of `layers` (ascending) and projects it at each.
 
     Every anchor is visible to every probe row; probe rows see each other causally and stand at their true
     positions of the request (arXiv 2604.08585, 3.1; 2606.05875, 3.3.2).
     """
     decoder, prompt, deepest = context.decoder, context.prompt, layers[-1]
-    anchors = context.anchors.gather(context.placed, max(deepest, 1), ratio, direction)
+    anchors = context.anchors.gather(context.placed, max(deepest, 1), ratio, rule)
     num_anchors = anchors.positions.shape[1]
     at = question_rows(prompt)
     rows = decoder.rows(torch.arange(num_anchors, num_anchors + at.shape[0]), rope_positions=at)
@@ -57,10 +57,17 @@ def context_scores(context: SelectionContext, probe: Probe, reduction: str) -> T
 
     The softmax runs over the system part, all cached document keys and the probe's own keys.
     """
+    return _scores(context, probe, reduction)
+
+
+def context_head_scores(context: SelectionContext, probe: Probe) -> Tensor:
+    """Returns float32 [Hq, N]: as `context_scores`, for each query head, mean over question tokens."""
+    return _scores(context, probe, "head")
+
+
+def _scores(context: SelectionContext, probe: Probe, reduction: str) -> Tensor:
     prompt = context.prompt
-    cached = context.loader.load_keys(probe.layer)
-    keys = torch.cat([cached, probe.keys])
-    start, stop = prompt.question_span
-    positions = torch.arange(start, stop, device=keys.device)
+    keys = torch.cat([context.loader.load_keys(probe.layer), probe.keys])
+    positions = torch.arange(*prompt.question_span, device=keys.device)
     scores = context.decoder.ops.token_scores(probe.query, keys, positions, reduction)
-    return scores[prompt.system_len : prompt.question_start]
+    return scores[..., prompt.system_len : prompt.question_start]

@@ -5,17 +5,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from engine.fusion.base import METHODS, SelectionContext
-from engine.types import FusionPlan
+from engine.fusion.base import METHODS, FusionMethod, SelectionContext
+from engine.fusion.plan import FusionPlan
 
 
 @METHODS.register("reuse")
 @dataclass(frozen=True, slots=True)
-class DirectReuse:
+class DirectReuse(FusionMethod):
     """Recomputes no document token ("Full Reuse" of arXiv 2604.08585, figure 3): fastest, blind between chunks."""
 
     name: ClassVar[str] = "reuse"
-    reads_cache: ClassVar[bool] = True
 
     def select(self, context: SelectionContext) -> FusionPlan:
         """Returns the plan of the question's rows alone."""

@@ -1,15 +1,43 @@
 """The KV cache of one request: rotated keys and values of all layers, at their positions."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from engine.model.spec import ModelSpec
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How rows behind the context read it; the plain way unless a method says otherwise.
+
+    Args:
+        start, stop: the context's positions in the cache; keys outside are read plainly.
+        temperature: divides the scores of context keys.
+        scale: multiplies the context's log-sum-exp before both parts are weighed.
+        rope_offset: added to a position in the cache to get the rotary position of rows behind the context.
+    """
+
+    start: int = 0
+    stop: int = 0
+    temperature: float = 1.0
+    scale: float = 1.0
+    rope_offset: int = 0
+
+    @property
+    def is_weighted(self) -> bool:
+        """Returns whether context keys count differently from others."""
+        return (self.temperature, self.scale) != (1.0, 1.0)
+
+
+PLAIN = Reading()
+
+
 class RequestCache:
     """K and V of one request, [L, capacity, Hkv, D] each, rotated. Owned by one request at a time, reused by the next.
 
-    A probe that ends early asks for its own `num_layers` instead of all L.
+    A probe that ends early asks for its own `num_layers` instead of all L. `reading` belongs to the present request.
 
     The memory is touched when it is made, so that no request pays for its first use.
     """
@@ -18,6 +46,7 @@ class RequestCache:
         shape = (spec.num_layers if num_layers is None else num_layers, capacity, spec.num_kv_heads, spec.head_dim)
         self.keys: Tensor = torch.zeros(shape, dtype=dtype, device=device)
         self.values: Tensor = torch.zeros(shape, dtype=dtype, device=device)
+        self.reading = PLAIN
 
     @property
     def capacity(self) -> int:
@@ -38,11 +67,12 @@ class CachePool:
         self._caches: dict[str, RequestCache] = {}
 
     def get(self, role: str, capacity: int) -> RequestCache:
-        """Returns the cache of a role ("full", "method"), made anew only when it is too small."""
+        """Returns the cache of a role ("full", "method"), read plainly and made anew only when it is too small."""
         cache = self._caches.get(role)
         if cache is None or cache.capacity < capacity:
             self._caches.pop(role, None)
             rounded = -(-capacity // 256) * 256
             cache = RequestCache(self._spec, rounded, self._dtype, self._device)
             self._caches[role] = cache
+        cache.reading = PLAIN
         return cache

@@ -100,7 +100,7 @@ def _profile(runtime: Runtime, samples: Sequence[Sample], ratio: float, most: in
 def _recalls(runtime: Runtime, request: FusionRequest, prepared: Prepared, layers: tuple[int, ...]) -> list[float]:
     """Returns Recall@10 % of the sample's answer tokens at every layer."""
     prompt = prepared.prompt
-    context = runtime.pipeline.selection(prompt, prepared.placed, runtime.pool.get("method", prompt.num_tokens + 64))
+    context = runtime.pipeline.selection(prompt, prepared.placed[request.chunk_context], runtime.pool.get("method", prompt.num_tokens + 64))
     index = {chunk.chunk_id: i for i, chunk in enumerate(request.chunks)}
     gold = {
         position

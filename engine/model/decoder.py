@@ -26,9 +26,9 @@ class Rows(NamedTuple):
 
 
 class Projection(NamedTuple):
-    """Queries [R, Hq, D], keys and values [R, Hkv, D] of one layer's rows, before the rotary embedding."""
+    """Queries [R, Hq, D] or None, keys and values [R, Hkv, D] of one layer's rows, before the rotary embedding."""
 
-    query: Tensor
+    query: Tensor | None
     keys: Tensor
     values: Tensor
 
@@ -77,6 +77,11 @@ class Decoder:
         bias = None if w.qkv_bias is None else w.qkv_bias[: self._query_width]
         return self._queries(layer, linear(self._norm(hidden, w.input_norm), w.qkv[: self._query_width], bias))
 
+    def unrotated(self, keys: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Returns the keys before RoPE of rotated ones, as a new tensor."""
+        raw = self.rotated(keys, cos, -sin)
+        return raw if self.spec.rope.attention_scaling == 1.0 else raw.div_(self.spec.rope.attention_scaling**2)
+
     def rotated(self, raw: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Returns RoPE(raw) as a new tensor."""
         out = torch.empty(raw.shape, dtype=raw.dtype, device=raw.device)
@@ -95,8 +100,14 @@ class Decoder:
 
     def attend(self, layer: int, hidden: Tensor, query: Tensor, rows: Rows, cache: RequestCache) -> Tensor:
         """Returns the rows' hidden states behind the layer; their fresh K and V must be in the cache already."""
-        rotated = self.rotated(query, rows.cos, rows.sin)
-        attn = self.ops.selected_attention(rotated, cache.keys[layer], cache.values[layer], rows.set)
+        rotated, reading = self.rotated(query, rows.cos, rows.sin), cache.reading
+        if reading.is_weighted:
+            context = (reading.start, reading.stop)
+            attn = self.ops.weighted_attention(
+                rotated, cache.keys[layer], cache.values[layer], rows.set, context, reading.temperature, reading.scale
+            )
+        else:
+            attn = self.ops.selected_attention(rotated, cache.keys[layer], cache.values[layer], rows.set)
         w = self.weights.layers[layer]
         hidden = linear(attn.reshape(attn.shape[0], -1), w.out, w.out_bias).add_(hidden)
         # In place, so that no prompt-sized temporary is allocated and touched anew in every layer.
@@ -109,25 +120,14 @@ class Decoder:
         self.write(layer, p.keys, p.values, rows, cache)
         return self.attend(layer, hidden, p.query, rows, cache)
 
-    def run_last_layer(self, hidden: Tensor, rows: Rows, last: Rows, cache: RequestCache) -> Tensor:
-        """Returns the last row [1, hidden] behind the last layer; the other rows leave only their K and V there.
-
-        Args:
-            last: the rows' last one alone; nothing reads the final hidden state of the others.
-        """
-        layer = self.spec.num_layers - 1
-        keys, values = self.project_kv(layer, hidden)
-        self.write(layer, keys, values, rows, cache)
-        tail = hidden[-1:]
-        return self.attend(layer, tail, self.project_query(layer, tail), last, cache)
-
     def logits(self, hidden: Tensor) -> Tensor:
         """Returns float32 logits [R, vocabulary] of rows behind the last layer."""
         return linear(self._norm(hidden, self.weights.final_norm), self.weights.head).float()
 
     def extend(self, ids: Tensor, start: int, cache: RequestCache) -> Tensor:
         """Returns the logits [n, vocabulary] of n tokens that continue a filled cache at position `start`."""
-        rows = self.rows(torch.arange(start, start + ids.shape[0]))
+        positions = torch.arange(start, start + ids.shape[0])
+        rows = self.rows(positions, positions + cache.reading.rope_offset)
         hidden = self.embed(ids)
         for layer in range(self.spec.num_layers):
             hidden = self.run_layer(layer, hidden, rows, cache)

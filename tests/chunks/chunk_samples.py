@@ -16,6 +16,7 @@ class Sample(NamedTuple):
     key: ChunkKey
     keys: Tensor
     values: Tensor
+    importance: Tensor
 
 
 def make_sample(seed: int = 0, dtype: str = "float32", num_tokens: int = 5, num_layers: int = 3, heads: int = 2, dim: int = 4) -> Sample:
@@ -25,7 +26,7 @@ def make_sample(seed: int = 0, dtype: str = "float32", num_tokens: int = 5, num_
     width = torch_dtype(key).itemsize
     shape = (2, num_layers, num_tokens, heads, dim * width)
     both = torch.randint(0, 256, shape, generator=random, dtype=torch.uint8).view(torch_dtype(key))
-    return Sample(key, both[0], both[1])
+    return Sample(key, both[0], both[1], torch.rand(num_layers, num_tokens, generator=random))
 
 
 def has_bits_of(chunk: StoredChunk, sample: Sample) -> bool:

@@ -62,14 +62,22 @@ def test_stored_chunk_does_not_follow_its_source(place, tmp_path):
 def test_key_norms_are_the_mean_over_heads(place, dtype, tmp_path):
     sample = make_sample(0, dtype)
     keys = torch.randn(sample.keys.shape).to(sample.keys.dtype)
-    put = make_store(place, tmp_path).put(sample.key, keys, sample.values)
+    put = make_store(place, tmp_path).put(sample.key, keys, sample.values, sample.importance)
     wanted = torch.zeros(keys.shape[:2])
     for layer, token in itertools.product(range(keys.shape[0]), range(keys.shape[1])):
         wanted[layer, token] = sum(float((keys[layer, token, head].double() ** 2).sum()) ** 0.5 for head in range(2)) / 2
     assert put.key_norms.dtype == torch.float32 and put.key_norms.shape == wanted.shape
     assert torch.allclose(put.key_norms, wanted, rtol=1e-5)
+    assert torch.equal(put.importance, sample.importance)
     if place == "disk":
-        assert torch.equal(make_store(place, tmp_path).get(sample.key).key_norms, put.key_norms)
+        found = make_store(place, tmp_path).get(sample.key)
+        assert torch.equal(found.key_norms, put.key_norms) and torch.equal(found.importance, put.importance)
+
+
+@pytest.mark.parametrize("place", ["disk", "memory"])
+def test_the_time_it_took_is_kept_with_the_chunk(place, tmp_path):
+    store, sample = make_store(place, tmp_path), make_sample()
+    assert store.put(*sample, time_s=1.25).time_s == store.get(sample.key).time_s == 1.25
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -82,7 +90,7 @@ def test_file_lays_layers_out_in_order(dtype, tmp_path):
         area = file.read()
     metadata = header.pop("__metadata__")
     names = sorted(header, key=lambda name: header[name]["data_offsets"][0])
-    assert names == ["key_norms", *(f"layer.{layer:03d}.{part}" for layer in range(12) for part in "kv")]
+    assert names == ["importance", "key_norms", *(f"layer.{layer:03d}.{part}" for layer in range(12) for part in "kv")]
     stops = [header[name]["data_offsets"][1] for name in names]
     assert [header[name]["data_offsets"][0] for name in names] == [0, *stops[:-1]] and stops[-1] == len(area)
     start, stop = header["layer.007.v"]["data_offsets"]
@@ -123,20 +131,21 @@ def test_wrong_target_is_refused(out, tmp_path):
             chunk.read_values(layer, torch.empty(5, 2, 4))
 
 
-@pytest.mark.parametrize("wrong", ["keys", "values", "dtype"])
+@pytest.mark.parametrize("wrong", ["keys", "values", "dtype", "KVzip scores"])
 def test_put_of_other_shapes_than_the_key_says_is_refused(wrong, tmp_path):
-    key, keys, values = make_sample()
+    key, keys, values, importance = make_sample()
     keys = keys[:, :4] if wrong == "keys" else keys.half() if wrong == "dtype" else keys
     values = values[:2] if wrong == "values" else values
-    with pytest.raises(ValueError, match="its key says float32"):
-        make_store("disk", tmp_path).put(key, keys, values)
+    importance = importance[:, :4] if wrong == "KVzip scores" else importance
+    with pytest.raises(ValueError, match="its key says torch"):
+        make_store("disk", tmp_path).put(key, keys, values, importance)
 
 
 def test_put_takes_tensors_that_are_not_contiguous(tmp_path):
     sample = make_sample()
     strided = sample.keys.transpose(1, 2).contiguous().transpose(1, 2)
     assert not strided.is_contiguous()
-    assert has_bits_of(make_store("disk", tmp_path).put(sample.key, strided, sample.values.requires_grad_()), sample)
+    assert has_bits_of(make_store("disk", tmp_path).put(sample.key, strided, sample.values.requires_grad_(), sample.importance), sample)
 
 
 def test_threads_read_one_chunk_while_it_is_closed(tmp_path):

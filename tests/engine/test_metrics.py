@@ -22,6 +22,13 @@ def test_f1_ignores_articles_case_and_punctuation():
     assert metrics.token_f1("", ["lamp"]) == 0.0
 
 
+def test_exact_match_is_of_the_whole_normalised_answer():
+    assert metrics.exact_match("The  Corvenna.", ["the lamp", "corvenna"]) is True
+    assert metrics.exact_match("the ship Corvenna", ["Corvenna"]) is False
+    assert metrics.exact_match("", ["Corvenna"]) is False
+    assert metrics.exact_match("x", []) is None
+
+
 def test_a_gold_answer_may_stand_anywhere_in_the_answer():
     assert metrics.contains_gold("It was the CORVENNA, a ketch.", ["Corvenna"]) is True
     assert metrics.contains_gold("It was the Skellan.", ["Corvenna"]) is False

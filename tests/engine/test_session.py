@@ -42,9 +42,9 @@ def test_same_seed_gives_the_same_run_but_for_times(session):
         assert a.answer_ids.tolist() == b.answer_ids.tolist() and a.rows.tolist() == b.rows.tolist() and a.quality == b.quality
 
 
-@pytest.mark.parametrize("methods", [(), ("full", "nonsense")])
+@pytest.mark.parametrize("methods", [(), ("full", "nonsense"), ("full", "qcfuse+nonsense"), ("full", "qcfuse+primed+primed")])
 def test_bad_methods_are_one_sentence_and_the_next_run_works(session, methods):
-    with pytest.raises(BadRequest):
+    with pytest.raises((BadRequest, UnknownName)):
         session.run(lighthouse(), methods)
     assert session.run(lighthouse(max_new_tokens=2), ("full",)).methods
 

@@ -18,10 +18,10 @@ from engine.fusion.pipeline import FusionPipeline
 from engine.model.cache import CachePool
 from engine.model.calibration import Calibration, find_calibration
 from engine.model.decoder import Decoder
-from engine.model.device import set_threads
+from engine.model.device import keep_freed_memory, set_threads
 from engine.model.head_weights import find_head_weights
 from engine.model.loader import LoadedModel, load_model
-from engine.model.primer import find_primer
+from engine.model.primer import find_primer, primers
 from engine.model.prompt import Prompt, PromptBuilder, Segment
 from engine.settings import Settings
 from engine.types import ChunkContext, FusionRequest, RunChunk
@@ -48,6 +48,7 @@ class Runtime:
             raise BackendUnavailable(str(error)) from None
         self.model, self.settings = model, settings
         self.num_threads = set_threads(settings)
+        keep_freed_memory()
         self.decoder = Decoder(model, ops)
         self.prompts = PromptBuilder(model.tokenizer, model.spec.max_context)
         self.store = store or ChunkStore(settings.cache_dir / "chunks", settings.chunk_capacity_bytes)
@@ -123,17 +124,21 @@ def _part_of(progress: Progress, index: int, count: int) -> Progress:
 
 def _behind(context: ChunkContext, index: int) -> str:
     """Returns the prefix that the chunk at a place of the request is computed behind."""
-    if context == "primed":
-        return "primed" if index else "system"
+    if context in ("primed", "primed-mean") and index == 0:
+        return "system"
     return "primed" if context == "primed-one" else context
 
 
-def _prefixes(prompts: PromptBuilder, model: str) -> dict[str, Tensor]:
-    """Returns the ids of what chunks are computed behind: the system part, and with it the model's primer."""
-    system = prompts.system.ids
+def _prefixes(prompts: PromptBuilder, model: str) -> dict[str, tuple[Tensor, ...]]:
+    """Returns the ids of what chunks are computed behind: the system part, and with it the model's primer or each of all."""
+
+    def behind_system(text: str) -> Tensor:
+        return torch.from_numpy(np.concatenate([prompts.system.ids, prompts.tokenize(text).ids]))
+
     return {
-        "system": torch.from_numpy(system),
-        "primed": torch.from_numpy(np.concatenate([system, prompts.tokenize(find_primer(model).text).ids])),
+        "system": (behind_system(""),),
+        "primed": (behind_system(find_primer(model).text),),
+        "primed-mean": tuple(behind_system(primer.text) for primer in primers()),
     }
 
 

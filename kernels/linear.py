@@ -1,20 +1,41 @@
-"""Matrix products with a weight, written so that a CPU runs few rows as fast as it can."""
+"""Matrix products with a weight that is laid out once, for the many small and middling row counts of fusion."""
+
+import platform
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Measured with MKL on AVX-512: between these counts the product with the weight as the left factor takes a third
-# to a half of the time, since the weight is then read once and not packed; outside them it gains nothing.
-FEW_ROWS = range(4, 64)
 
+def has_onednn() -> bool:
+    """Returns whether this torch can multiply through oneDNN with weights laid out for it.
 
-def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Returns rows @ weight.T + bias: [R, out] of rows [R, in] and weight [out, in].
-
-    Of few rows the result is stored column by column, as the next product wants it.
+    Measured at 34 to 2,483 rows of a 576-wide model: 2.1 to 2.4 times as fast as the BLAS behind torch's own product on an AMD
+    Zen 4, as it does not lay out the weight anew in every call; on Intel AVX-512 equal to twice as fast.
     """
-    if rows.device.type != "cpu" or rows.shape[0] not in FEW_ROWS:
-        return F.linear(rows, weight, bias)
-    out = torch.mm(weight, rows.t().contiguous()).t()
-    return out if bias is None else out.add_(bias)
+    if not (torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")):
+        return False
+    return hasattr(torch.ops.mkldnn, "_linear_pointwise") and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+
+
+def onednn_product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Returns rows @ weight.T + bias; float32 on the CPU, where `has_onednn`.
+
+    A weight that is a strided view is legal but hundreds of times slower; hand in contiguous or packed ones.
+    """
+    return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+
+
+class Linear:
+    """rows [R, in] -> rows @ weight.T + bias [R, out]; weight: [out, in]. Holds a packed copy of the weight where that pays."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self._bias = bias
+        self._is_packed = weight.device.type == "cpu" and weight.dtype == torch.float32 and has_onednn()
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None) if self._is_packed else weight
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Returns the product as a new tensor."""
+        if self._is_packed:
+            return onednn_product(rows, self._weight, self._bias)
+        return F.linear(rows, self._weight, self._bias)

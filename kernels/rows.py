@@ -2,24 +2,25 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-STACKED_ROWS = 256
+STACKED_ROWS = 384
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class RowBlock:
-    """Rows [start, stop) of the query see keys [0, key_end); `mask` is added to their scores.
+class RowBlock(NamedTuple):
+    """Rows [start, stop) of the query see keys [0, key_end); `mask` is added to their scores of keys from `mask_start` on.
 
-    mask: [group (stop - start), key_end], 0 where visible and -inf elsewhere, repeated for the query heads that
-    share a KV head (they are stacked as rows of one head), or None where all keys are visible.
+    mask: [(stop - start) group, key_end - mask_start], 0 where visible and -inf elsewhere, each row repeated for the query
+    heads that share a KV head (they are stacked as rows of one head), or None where all keys are visible.
     """
 
     start: int
     stop: int
     key_end: int
+    mask_start: int
     mask: Tensor | None
 
 
@@ -52,21 +53,21 @@ def row_set(positions: Tensor, group: int, dtype: torch.dtype) -> RowSet:
     host = positions.tolist()
     if num_rows == 0 or any(a >= b for a, b in itertools.pairwise(host)):
         raise ValueError(f"row positions must be sorted, unique and at least one; got {num_rows} rows")
-    if host[-1] == num_rows - 1:
-        return RowSet(positions, (RowBlock(0, num_rows, num_rows, None),), True)
-    # Keys behind a block's last row are never touched, so finer blocks waste less; but torch's CPU kernel works on
-    # tiles of 64 query rows, the heads of a group stacked, and four tiles a KV head keep all threads equally busy.
+    # Keys behind a block's last row are never touched, so finer blocks waste less; coarser ones make larger products. With
+    # the heads of a group stacked, 384 rows keep a block's scores near the caches and torch's own kernel equally busy.
     num_blocks = -(-num_rows // max(1, STACKED_ROWS // group))
     cuts = [num_rows * i // num_blocks for i in range(num_blocks + 1)]
     blocks = []
     for start, stop in itertools.pairwise(cuts):
         key_end = host[stop - 1] + 1
-        mask = _causal_mask(positions[start:stop], key_end, group, dtype) if stop - start > 1 else None
-        blocks.append(RowBlock(start, stop, key_end, mask))
-    return RowSet(positions, tuple(blocks), False)
+        # Up to its first row every row of the block sees everything, so the mask begins behind it.
+        mask_start = host[start] + 1
+        mask = _causal_mask(positions[start:stop], mask_start, key_end, group, dtype) if stop - start > 1 else None
+        blocks.append(RowBlock(start, stop, key_end, mask_start, mask))
+    return RowSet(positions, tuple(blocks), is_prefix=host[-1] == num_rows - 1)
 
 
-def _causal_mask(positions: Tensor, key_end: int, group: int, dtype: torch.dtype) -> Tensor:
-    keys = torch.arange(key_end, device=positions.device)
-    mask = torch.zeros(positions.shape[0], key_end, dtype=dtype, device=positions.device)
-    return mask.masked_fill_(keys[None, :] > positions[:, None], float("-inf")).repeat(group, 1)
+def _causal_mask(positions: Tensor, start: int, end: int, group: int, dtype: torch.dtype) -> Tensor:
+    keys = torch.arange(start, end, device=positions.device)
+    mask = torch.zeros(positions.shape[0], end - start, dtype=dtype, device=positions.device)
+    return mask.masked_fill_(keys[None, :] > positions[:, None], float("-inf")).repeat_interleave(group, dim=0)

@@ -12,7 +12,9 @@ from torch import Tensor
 from engine.model.cache import RequestCache
 from engine.model.loader import LoadedModel
 from engine.model.rope import rope_tables
-from kernels.linear import linear
+from engine.model.spec import ModelSpec
+from engine.model.weights import LayerWeights
+from kernels.linear import Linear
 from kernels.ops import KernelOps
 from kernels.rows import RowSet, row_set
 
@@ -33,14 +35,36 @@ class Projection(NamedTuple):
     values: Tensor
 
 
+class _Products(NamedTuple):
+    """One layer's products, weights laid out for the device. gate_up gives both halves side by side."""
+
+    query: Linear
+    keys_values: Linear
+    out: Linear
+    gate_up: Linear
+    down: Linear
+
+    @classmethod
+    def of(cls, layer: LayerWeights, spec: ModelSpec) -> "_Products":
+        width = spec.num_heads * spec.head_dim
+        query_bias, kv_bias = (None, None) if layer.qkv_bias is None else (layer.qkv_bias[:width], layer.qkv_bias[width:])
+        return cls(
+            Linear(layer.qkv[:width], query_bias),
+            Linear(layer.qkv[width:], kv_bias),
+            Linear(layer.out, layer.out_bias),
+            Linear(layer.gate_up),
+            Linear(layer.down),
+        )
+
+
 class Decoder:
     """Runs single layers of one model. Stateless but for its weights; safe for one caller at a time."""
 
     def __init__(self, model: LoadedModel, ops: KernelOps) -> None:
         self.spec, self.weights, self.ops = model.spec, model.weights, ops
         self.device, self.dtype = model.device, model.dtype
-        self._query_width = self.spec.num_heads * self.spec.head_dim
-        self._kv_width = self.spec.num_kv_heads * self.spec.head_dim
+        self._layers = tuple(_Products.of(layer, self.spec) for layer in model.weights.layers)
+        self._head = Linear(model.weights.head)
 
     def rows(self, positions: Tensor, rope_positions: Tensor | None = None) -> Rows:
         """Returns the rows at int64 key indices [R]; their rotary positions are the same unless given."""
@@ -59,23 +83,17 @@ class Decoder:
 
     def project(self, layer: int, hidden: Tensor) -> Projection:
         """Returns q, k, v of the rows; k after its head norm where the model has one, none of them rotated."""
-        w = self.weights.layers[layer]
-        normed = self._norm(hidden, w.input_norm)
-        q, k, v = linear(normed, w.qkv, w.qkv_bias).split((self._query_width, self._kv_width, self._kv_width), dim=-1)
-        return Projection(self._queries(layer, q), self._keys(layer, k), v.unflatten(-1, (self.spec.num_kv_heads, self.spec.head_dim)))
+        normed = self._norm(hidden, self.weights.layers[layer].input_norm)
+        return Projection(self._queries(layer, self._layers[layer].query(normed)), *self._keys_values(layer, normed))
 
     def project_kv(self, layer: int, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Returns k and v alone, as `project` does, for rows whose queries nobody needs."""
-        w = self.weights.layers[layer]
-        bias = None if w.qkv_bias is None else w.qkv_bias[self._query_width :]
-        k, v = linear(self._norm(hidden, w.input_norm), w.qkv[self._query_width :], bias).split((self._kv_width, self._kv_width), dim=-1)
-        return self._keys(layer, k), v.unflatten(-1, (self.spec.num_kv_heads, self.spec.head_dim))
+        return self._keys_values(layer, self._norm(hidden, self.weights.layers[layer].input_norm))
 
     def project_query(self, layer: int, hidden: Tensor) -> Tensor:
         """Returns q alone, as `project` does."""
-        w = self.weights.layers[layer]
-        bias = None if w.qkv_bias is None else w.qkv_bias[: self._query_width]
-        return self._queries(layer, linear(self._norm(hidden, w.input_norm), w.qkv[: self._query_width], bias))
+        normed = self._norm(hidden, self.weights.layers[layer].input_norm)
+        return self._queries(layer, self._layers[layer].query(normed))
 
     def unrotated(self, keys: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Returns the keys before RoPE of rotated ones, as a new tensor."""
@@ -108,11 +126,11 @@ class Decoder:
             )
         else:
             attn = self.ops.selected_attention(rotated, cache.keys[layer], cache.values[layer], rows.set)
-        w = self.weights.layers[layer]
-        hidden = linear(attn.reshape(attn.shape[0], -1), w.out, w.out_bias).add_(hidden)
+        products = self._layers[layer]
+        hidden = products.out(attn.reshape(attn.shape[0], -1)).add_(hidden)
         # In place, so that no prompt-sized temporary is allocated and touched anew in every layer.
-        gate, up = linear(self._norm(hidden, w.post_norm), w.gate_up).chunk(2, dim=-1)
-        return linear(F.silu(gate, inplace=True).mul_(up), w.down).add_(hidden)
+        gate, up = products.gate_up(self._norm(hidden, self.weights.layers[layer].post_norm)).chunk(2, dim=-1)
+        return products.down(F.silu(gate, inplace=True).mul_(up)).add_(hidden)
 
     def run_layer(self, layer: int, hidden: Tensor, rows: Rows, cache: RequestCache) -> Tensor:
         """Returns the rows behind one layer, having written their K and V to the cache."""
@@ -122,7 +140,7 @@ class Decoder:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Returns float32 logits [R, vocabulary] of rows behind the last layer."""
-        return linear(self._norm(hidden, self.weights.final_norm), self.weights.head).float()
+        return self._head(self._norm(hidden, self.weights.final_norm)).float()
 
     def extend(self, ids: Tensor, start: int, cache: RequestCache) -> Tensor:
         """Returns the logits [n, vocabulary] of n tokens that continue a filled cache at position `start`."""
@@ -143,8 +161,9 @@ class Decoder:
     def _queries(self, layer: int, q: Tensor) -> Tensor:
         return self._head_norm(q.unflatten(-1, (self.spec.num_heads, self.spec.head_dim)), self.weights.layers[layer].q_norm)
 
-    def _keys(self, layer: int, k: Tensor) -> Tensor:
-        return self._head_norm(k.unflatten(-1, (self.spec.num_kv_heads, self.spec.head_dim)), self.weights.layers[layer].k_norm)
+    def _keys_values(self, layer: int, normed: Tensor) -> tuple[Tensor, Tensor]:
+        both = self._layers[layer].keys_values(normed).unflatten(-1, (2, self.spec.num_kv_heads, self.spec.head_dim))
+        return self._head_norm(both[:, 0], self.weights.layers[layer].k_norm), both[:, 1]
 
     def _head_norm(self, heads: Tensor, weight: Tensor | None) -> Tensor:
         return heads if weight is None else self._norm(heads, weight)

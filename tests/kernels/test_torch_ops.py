@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from kernels import reference
-from kernels.linear import linear
+from kernels.linear import Linear, has_onednn
 from kernels.ops import KernelsUnavailable, load_ops
 from kernels.rows import row_set
 
@@ -38,6 +38,16 @@ def test_rotation_equals_reference(ops, dim, rows, dtype):
     torch.testing.assert_close(got, expected, **TOLERANCE[dtype])
 
 
+@pytest.fixture(params=["onednn", "torch alone"])
+def products(request, monkeypatch):
+    """Runs a test with and without oneDNN's products, which not every build of torch has."""
+    if request.param == "onednn" and not has_onednn():
+        pytest.skip("this build of torch has no oneDNN products")
+    monkeypatch.setattr("kernels.torch_ops.has_onednn", lambda: request.param == "onednn")
+    monkeypatch.setattr("kernels.linear.has_onednn", lambda: request.param == "onednn")
+
+
+@pytest.mark.usefixtures("products")
 @pytest.mark.parametrize("ops", OPS, ids=lambda ops: ops.name)
 @pytest.mark.parametrize("group", [1, 3, 8])
 @pytest.mark.parametrize("dim", [64, 80])
@@ -89,11 +99,12 @@ def test_equal_scores_rank_by_position(ops):
     assert ops.rank_tokens(scores).tolist() == [1, 3, 0, 2, 4]
 
 
+@pytest.mark.usefixtures("products")
 @pytest.mark.parametrize("rows", [1, 3, 4, 28, 63, 64, 130])
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_linear_equals_torch_at_every_row_count(rows, with_bias):
     x, weight, bias = draw(rows, 80), draw(96, 80, seed=1), draw(96, seed=2) if with_bias else None
-    torch.testing.assert_close(linear(x, weight, bias), torch.nn.functional.linear(x, weight, bias), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(Linear(weight, bias)(x), torch.nn.functional.linear(x, weight, bias), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("positions", [[], [3, 3], [5, 2]])
@@ -105,3 +116,23 @@ def test_rows_out_of_order_are_refused(positions):
 def test_an_explicit_choice_that_cannot_be_had_fails():
     with pytest.raises(KernelsUnavailable):
         load_ops("triton")
+
+
+@pytest.mark.parametrize("context", [(0, 0), (0, 150), (20, 150)])
+def test_plain_weights_make_weighted_attention_the_ordinary_one(context):
+    rows = row_set(torch.arange(150, 201), 3, torch.float32)
+    query, keys, values = draw(51, 6, 64), draw(201, 2, 64, seed=1), draw(201, 2, 64, seed=2)
+    expected = reference.selected_attention(query, keys, values, rows)
+    torch.testing.assert_close(reference.weighted_attention(query, keys, values, rows, context, 1.0, 1.0), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "max", "norm", "head"])
+def test_reductions_of_scores_are_what_they_say(reduction):
+    query, keys, positions = draw(4, 6, 32), draw(50, 2, 32, seed=1), torch.arange(46, 50)
+    weights = torch.zeros(6, 4, 50)
+    for head in range(6):
+        for i, position in enumerate(positions.tolist()):
+            logits = torch.stack([query[i, head] @ keys[t, head // 3] for t in range(position + 1)]) / 32**0.5
+            weights[head, i, : position + 1] = torch.softmax(logits, 0)
+    wanted = {"mean": weights.mean((0, 1)), "max": weights.amax((0, 1)), "norm": weights.mean(0).norm(dim=0), "head": weights.mean(1)}
+    torch.testing.assert_close(reference.token_scores(query, keys, positions, reduction), wanted[reduction], rtol=1e-4, atol=1e-6)

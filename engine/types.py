@@ -13,8 +13,8 @@ import numpy as np
 
 from engine.errors import BadRequest
 
-ChunkContext = Literal["system", "alone", "primed", "primed-one"]
-CHUNK_CONTEXTS: tuple[ChunkContext, ...] = ("system", "alone", "primed", "primed-one")
+ChunkContext = Literal["system", "alone", "primed", "primed-mean", "primed-one"]
+CHUNK_CONTEXTS: tuple[ChunkContext, ...] = ("system", "alone", "primed", "primed-mean", "primed-one")
 Mode = Literal["live", "replay", "simulated"]
 Lane = Literal["disk", "copy", "device"]
 Stage = Literal["probe", "select", "load", "load_wait", "recompute", "correct", "head", "decode"]

@@ -90,7 +90,7 @@ def chunk_keys_at(model, prefix: np.ndarray, ids: np.ndarray, start: int) -> tup
 def fused_cache(model, prompt, prefixes, exact_layers: int = 1) -> tuple[list[Tensor], list[Tensor]]:
     """Returns K, V [1, Hkv, T, D] per layer: chunks as stored, system part and the first layers exact, question rows zero.
 
-    prefixes: per chunk, the ids it was computed behind.
+    prefixes: per chunk, the ids of all that it was computed behind; several give the mean.
     """
     exact = full_prefill(model, prompt.ids)
     keys = [k.transpose(0, 1)[None].clone() for k in exact.keys]
@@ -98,9 +98,9 @@ def fused_cache(model, prompt, prefixes, exact_layers: int = 1) -> tuple[list[Te
     for layer in range(exact_layers, len(keys)):
         keys[layer][:, :, prompt.question_start :] = 0
         values[layer][:, :, prompt.question_start :] = 0
-    for (start, stop), prefix in zip(prompt.chunk_spans, prefixes, strict=True):
-        k, v = chunk_keys_at(model, prefix, prompt.ids[start:stop], start)
+    for (start, stop), behind in zip(prompt.chunk_spans, prefixes, strict=True):
+        computed = [chunk_keys_at(model, prefix, prompt.ids[start:stop], start) for prefix in behind]
         for layer in range(exact_layers, len(keys)):
-            keys[layer][0, :, start:stop] = k[layer]
-            values[layer][0, :, start:stop] = v[layer]
+            keys[layer][0, :, start:stop] = sum(k[layer] for k, _ in computed) / len(behind)
+            values[layer][0, :, start:stop] = sum(v[layer] for _, v in computed) / len(behind)
     return keys, values

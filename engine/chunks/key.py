@@ -19,7 +19,7 @@ class ChunkKey:
         model, revision: which weights computed it.
         dtype: "float32", "bfloat16" or "float16".
         rope: description of the rotary settings.
-        context: what the chunk saw, "alone", "system" or "primed".
+        context: what the chunk saw, "alone", "system", "primed" or "primed-mean".
         prefix_ids: token ids the chunk was computed behind, () where it stood alone.
         token_ids: the chunk's own token ids, at least one.
     """

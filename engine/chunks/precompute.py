@@ -1,7 +1,7 @@
 """Computes the KV of a chunk once, behind what its context says, and files it in the store."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -47,7 +47,7 @@ def chunk_kv(decoder: Decoder, prefix: Prefix, ids: Tensor, repeat_ids: Tensor, 
 
     Its tokens' KVzip scores come with it (arXiv 2606.05875, 3.3.3): the largest attention, over heads and the tokens of an
     instruction to repeat the context, that a token receives from that instruction, which stands behind the chunk and whose
-    KV is dropped too; the softmax runs over the first 4 tokens of the prefix, the chunk and the instruction.
+    KV is dropped too; the softmax runs over the first 4 tokens of the prefix (none alone), the chunk and the instruction.
 
     Args:
         repeat_ids: int64 [m], the instruction's tokens.
@@ -78,18 +78,28 @@ def chunk_kv(decoder: Decoder, prefix: Prefix, ids: Tensor, repeat_ids: Tensor, 
     return kv
 
 
+def mean_kv(parts: Iterable[ChunkKV]) -> ChunkKV:
+    """Returns the mean of a chunk's KV over several prefixes: what they have in common, less what is one prefix's own."""
+    first, *others = parts
+    for other in others:
+        for total, part in zip(first, other, strict=True):
+            total += part
+    return ChunkKV(*(total.div_(1 + len(others)) for total in first))
+
+
 class ChunkSource:
     """Gives out stored chunks of one model, computing what the store lacks.
 
     Args:
-        prefixes: what a chunk stands behind, int64 ids [p], by the name that goes into its address; "alone" has none.
+        prefixes: what a chunk stands behind, by the name that goes into its address: int64 ids [p], several where its KV is
+            the mean behind each of them. "alone" has none.
         repeat_ids: the instruction behind which KVzip scores are taken.
     """
 
-    def __init__(self, decoder: Decoder, store: ChunkStore, prefixes: Mapping[str, Tensor], repeat_ids: Tensor) -> None:
+    def __init__(self, decoder: Decoder, store: ChunkStore, prefixes: Mapping[str, Sequence[Tensor]], repeat_ids: Tensor) -> None:
         self._decoder, self._store, self._repeat_ids = decoder, store, repeat_ids
-        self._prefix_ids = {**prefixes, "alone": torch.zeros(0, dtype=torch.int64)}
-        self._prefixes: dict[str, Prefix] = {}
+        self._prefix_ids = {**prefixes, "alone": (torch.zeros(0, dtype=torch.int64),)}
+        self._prefixes: dict[str, tuple[Prefix, ...]] = {}
 
     def key(self, ids: Tensor, behind: str) -> ChunkKey:
         """Returns the address of the KV of a chunk computed behind a named prefix."""
@@ -101,7 +111,7 @@ class ChunkSource:
             dtype=spec.dtype,
             rope=f"{rope.kind}:{rope.attention_scaling!r}:{','.join(f'{f:.9g}' for f in rope.inv_freq)}",
             context=behind,
-            prefix_ids=tuple(self._prefix_ids[behind].tolist()),
+            prefix_ids=tuple(torch.cat(tuple(self._prefix_ids[behind])).tolist()),
             token_ids=tuple(ids.tolist()),
             num_layers=spec.num_layers,
             num_kv_heads=spec.num_kv_heads,
@@ -115,12 +125,12 @@ class ChunkSource:
     def compute(self, ids: Tensor, behind: str, cancelled: Callable[[], bool] = lambda: False) -> StoredChunk:
         """Computes and files a chunk; what that took is kept with it. Raises Cancelled."""
         if behind not in self._prefixes:
-            self._prefixes[behind] = compute_prefix(self._decoder, self._prefix_ids[behind])
+            self._prefixes[behind] = tuple(compute_prefix(self._decoder, prefix) for prefix in self._prefix_ids[behind])
         start = time.perf_counter()
-        kv = chunk_kv(self._decoder, self._prefixes[behind], ids, self._repeat_ids, cancelled)
+        kv = mean_kv(chunk_kv(self._decoder, prefix, ids, self._repeat_ids, cancelled) for prefix in self._prefixes[behind])
         return self._store.put(self.key(ids, behind), *kv, time_s=time.perf_counter() - start)
 
     def system(self) -> StoredChunk:
         """Returns the KV of the system part itself, exact at position 0."""
-        ids = self._prefix_ids["system"]
+        (ids,) = self._prefix_ids["system"]
         return self.get(ids, "alone") or self.compute(ids, "alone")

@@ -19,7 +19,8 @@ class Ape(FusionMethod):
 
     Chunks are computed behind the same prefix, the system part, and share its end as their start: all stand at the same
     rotary positions, the question behind the longest. Attention to the context is sharpened by a temperature, and its
-    log-sum-exp is scaled before it is weighed against that of the prefix, the question and the answer.
+    log-sum-exp is scaled before it is weighed against that of the prefix, the question and the answer, as in the paper's
+    listing; its published code also multiplies that log-sum-exp by the temperature.
 
     Args:
         temperature, scale: the paper chooses both below 1 per data set; 0.9 is in the range it reports.

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.errors import BadRequest
 from engine.fusion.base import METHODS, FusionMethod, SelectionContext
 from engine.fusion.deviation import LayerOne, behind_layer_one, compute_layer_one, resumed
 from engine.fusion.plan import FusionPlan, Resume
@@ -20,7 +21,7 @@ class CacheBlend(FusionMethod):
 
     Layer 0 and the projections of layer 1 run on all tokens and count as selection; layer 1's K and V are then exact for
     every token. Rows are masked by their true positions (the published code masks scattered rows as if they were the last
-    ones). The default ratio there is 0.15.
+    ones). The ratio is 0.15 in the paper and 0.16 in the code.
 
     Args:
         ratio: share of document tokens recomputed.
@@ -35,11 +36,20 @@ class CacheBlend(FusionMethod):
     gradual_layers: int = 0
     gradual_excess: float = 1.5
 
+    def __post_init__(self) -> None:
+        if self.gradual_layers < 0 or not self.gradual_excess >= 1.0:
+            raise BadRequest(
+                f"CacheBlend was asked to filter over {self.gradual_layers} layers from {self.gradual_excess} times the budget; "
+                "the layers must be 0 or more and the factor at least 1."
+            )
+
     def select(self, context: SelectionContext) -> FusionPlan:
         """Returns the plan of the most deviating document tokens."""
         count = budget(self.ratio, context.prompt.num_doc_tokens)
         if not count:
             return context.plan(np.zeros(0, dtype=np.int64))
+        if self.gradual_layers > (most := context.decoder.spec.num_layers - 2):
+            raise BadRequest(f"CacheBlend was asked to filter over {self.gradual_layers} layers; this model allows at most {most}.")
         all_tokens = compute_layer_one(context)
         if self.gradual_layers:
             return self._filtered(context, all_tokens, count)

@@ -6,7 +6,14 @@ from engine.fusion.wrapper import WRAPPERS
 from engine.registry import field_names
 
 # What is offered and measured beside the plain methods: ours, and what each addition gives alone.
-COMBINATIONS = ("reuse+primed", "qcfuse+k_shift", "qcfuse+primed", "qcfuse_learned+k_shift", "qcfuse_learned+primed")
+COMBINATIONS = (
+    "reuse+primed-mean",
+    "qcfuse+k_shift",
+    "qcfuse+primed",
+    "qcfuse+primed-mean",
+    "qcfuse_learned+k_shift",
+    "qcfuse_learned+primed-mean",
+)
 
 
 def method_names() -> tuple[str, ...]:

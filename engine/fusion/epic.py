@@ -15,7 +15,8 @@ from engine.fusion.plan import FusionPlan
 class Epic(FusionMethod):
     """LegoLink of EPIC (arXiv 2410.15332): each chunk's first tokens, which took the attention sink's place when it was cached.
 
-    With `k`, the first k tokens of every chunk but an exact first one (16 and 32 in the paper). Without, the same share of
+    With `k`, the first k tokens of every chunk but an exact first one (16 and 32 in the paper, which always
+    skips it). Without, the same share of
     every chunk's start, as arXiv 2604.08585 compares it: tokens are ranked by how early they stand in their chunk, in
     shares of its length, so that the budget is the other methods' to the token.
 

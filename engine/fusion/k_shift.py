@@ -11,7 +11,7 @@ from engine.fusion.wrapper import WRAPPERS, Wrapper
 @WRAPPERS.register("k_shift")
 @dataclass(frozen=True, slots=True)
 class ShiftedKeys(Wrapper):
-    """In every layer, adds to a chunk's other keys the mean deviation of its recomputed ones (see `KeyShifter`).
+    """In every layer that the pipeline recomputes, adds to a chunk's other keys the mean deviation of its recomputed ones.
 
     Args:
         beta: how much of the deviation is believed in the limit of many rows.

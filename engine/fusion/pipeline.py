@@ -80,7 +80,7 @@ class FusionPipeline:
             cache.reading = plan.reading
             hidden = self._recompute(context, plan, at)
             with recorder.device("head"):
-                logits = self.decoder.logits(hidden)[0]
+                logits = self.decoder.logits(hidden[-1:])[0]
                 int(logits.argmax())
             recorder.synchronize()
             ttft_s = recorder.now()

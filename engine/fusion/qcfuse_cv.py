@@ -14,7 +14,7 @@ from engine.fusion.probe import context_scores, run_probe
 @dataclass(frozen=True, slots=True)
 class QCFuseCV(FusionMethod):
     """The rule of arXiv 2606.05875, 3.2-3.3: anchors per layer by KVzip scores, the first 4 tokens of a chunk among them, and
-    attention averaged over the three best critical layers.
+    attention averaged over the three best critical layers, fewer where fewer are known for the model.
 
     Args:
         ratio: share of document tokens recomputed.

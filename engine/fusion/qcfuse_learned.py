@@ -22,7 +22,7 @@ class QCFuseLearned(FusionMethod):
     A token matters when the question attends to it and its stored KV is wrong. Head weights are fitted once per model to the
     gradient of KL by how much of the true KV a token gets (`python -m engine.model.fit_heads`). The price is a probe through
     all layers, the keys of all scored layers before anything else, and layer 0 on all tokens; layer 1 becomes exact with it.
-    Chunks that are exact, the first behind the system part, come last.
+    Chunks that are exact, the first behind the system part, come last whatever their scores.
 
     Args:
         ratio: share of document tokens recomputed.

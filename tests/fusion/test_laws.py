@@ -18,6 +18,7 @@ from engine.fusion.decode import decode
 from engine.fusion.pipeline import FusionPipeline
 from engine.fusion.probe import context_scores, run_probe
 from engine.model.cache import RequestCache
+from engine.model.primer import find_primer, primers
 from engine.model.tiny import tiny_hf_model
 from engine.recorder import Recorder
 from engine.types import CHUNK_CONTEXTS, budget
@@ -35,7 +36,16 @@ UNCORRECTED = [name for name, method in METHOD.items() if not method.corrects_ke
 def world(request, tmp_path_factory):
     """A tiny model with its runtime and its transformers twin."""
     runtime = tiny_runtime(tmp_path_factory.mktemp("cache"), request.param)
-    return SimpleNamespace(runtime=runtime, hf=tiny_hf_model(request.param))
+    return SimpleNamespace(runtime=runtime, hf=tiny_hf_model(request.param), prefixes=lambda context: prefixes(runtime, context))
+
+
+def prefixes(runtime, context):
+    """Returns, per chunk of the usual request, the ids of all that it is computed behind."""
+    tokenize, system = runtime.prompts.tokenize, runtime.prompts.system.ids
+    primed = [np.concatenate([system, tokenize(primer.text).ids]) for primer in primers()]
+    chosen = np.concatenate([system, tokenize(find_primer(runtime.model.spec.name).text).ids])
+    later = {"alone": [system[:0]], "system": [system], "primed-mean": primed}.get(context, [chosen])
+    return [later if context in ("alone", "primed-one") else [system], *[later] * (len(TEXTS) - 1)]
 
 
 def prefill(world, name, request, depth=2, cancelled=lambda: False, cache=None):
@@ -52,11 +62,6 @@ def prefill(world, name, request, depth=2, cancelled=lambda: False, cache=None):
     pipeline = FusionPipeline(runtime.decoder, runtime.anchors, own.critical_layers, depth, own.head_weights)
     result = pipeline.prefill(method, prompt, placed, cache, cancelled)
     return SimpleNamespace(prompt=prompt, placed=placed, cache=cache, result=result, method=method, plan=result.plan)
-
-
-def prefixes(done):
-    """Returns, per chunk, the ids that it was computed behind, as its address says."""
-    return [np.asarray(p.chunk.key.prefix_ids, dtype=np.int64) for p in done.placed[1:]] if done.method.reads_cache else []
 
 
 def filled(done, part):
@@ -101,7 +106,7 @@ def test_rows_match_the_scatter_cache_oracle(world, name, ratio, context):
     done = prefill(world, name, lighthouse(ratio=ratio, context=context))
     # The oracle turns a primed chunk from far below position 0, the engine rotates it once.
     tolerance = dict(rtol=1e-4, atol=1e-3 if "primed" in str(done.method.chunk_context or context) else 1e-4)
-    behind = prefixes(done) or [done.prompt.ids[:0]] * len(TEXTS)
+    behind = world.prefixes(done.method.chunk_context or context) if done.method.reads_cache else [[done.prompt.ids[:0]]] * len(TEXTS)
     keys, values = oracle.fused_cache(world.hf, done.prompt, behind, done.plan.exact_layers)
     expected = oracle.run_rows(world.hf, done.prompt.ids, done.plan.rows, keys, values)
     torch.testing.assert_close(done.result.logits, expected.logits, **tolerance)
@@ -170,7 +175,7 @@ def test_repeat_runs_and_synchronous_loading_give_the_same_bits(world, name):
         assert torch.equal(filled(first, "values"), filled(other, "values"))
 
 
-@pytest.mark.parametrize("name", [*(n for n in READERS if METHOD[n].chunk_context != "primed"), "qcfuse+primed-one"])
+@pytest.mark.parametrize("name", [*(n for n in READERS if METHOD[n].chunk_context not in ("primed", "primed-mean")), "qcfuse+primed-one"])
 def test_new_order_reuses_the_same_chunks(world, name):
     prefill(world, name, lighthouse())
     before = world.runtime.store.stats()
@@ -283,7 +288,7 @@ def test_all_tokens_as_anchors_equal_a_probe_over_the_whole_cache(world, layer):
     context = selection(world, lighthouse())
     (probe,) = run_probe(context, (layer,), 1.0, "high")
     prompt = context.prompt
-    keys, values = oracle.fused_cache(world.hf, prompt, [prompt.ids[: prompt.system_len]] * len(TEXTS))
+    keys, values = oracle.fused_cache(world.hf, prompt, [[prompt.ids[: prompt.system_len]]] * len(TEXTS))
     # Anchors of layer 0 are stored ones too; stored and exact layer 0 are the same.
     rows = np.arange(prompt.question_start, prompt.question_span[1])
     oracle.run_rows(world.hf, prompt.ids, rows, keys, values)

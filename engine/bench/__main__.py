@@ -1,4 +1,4 @@
-"""`python -m engine.bench fuse|prefill|record [options]`."""
+"""`python -m engine.bench fuse|prefill|record|validate [options]`."""
 
 import sys
 
@@ -6,10 +6,10 @@ from engine.errors import EngineError
 
 
 def main(argv: list[str]) -> int:
-    """Runs one benchmark by name; returns the exit status, 2 where the call or its data is at fault."""
-    from engine.bench import fuse, prefill, record
+    """Runs one benchmark by name; returns the exit status, 2 where the call or its data is at fault, 130 where it was stopped."""
+    from engine.bench import fuse, prefill, record, validate
 
-    benches = {"fuse": fuse.main, "prefill": prefill.main, "record": record.main}
+    benches = {"fuse": fuse.main, "prefill": prefill.main, "record": record.main, "validate": validate.main}
     if not argv or argv[0] not in benches:
         print(f"usage: python -m engine.bench {{{','.join(benches)}}} [options]; --help after a name lists its options", file=sys.stderr)
         return 0 if argv and argv[0] in ("-h", "--help") else 2
@@ -18,6 +18,9 @@ def main(argv: list[str]) -> int:
     except EngineError as error:
         print(error, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 130
     return 0
 
 

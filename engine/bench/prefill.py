@@ -134,7 +134,7 @@ def _decode_rates(runtime: Runtime, reference: object, prompt: Prompt, ids: torc
     for i, (start, stop) in enumerate(spans):
         part = torch.from_numpy(prompt.ids[start:stop])
         with torch.inference_mode():
-            stored = source.system() if i == 0 else source.get(part, "system") or source.compute(part, "system").chunk
+            stored = source.system() if i == 0 else source.get(part, "system") or source.compute(part, "system")
         placed.append(Placed(stored, start, stop))
     cache, method, rates = runtime.pool.get("method", prompt.num_tokens + num + 1), METHODS.create("qcfuse"), ([], [])
     for _ in range(3):

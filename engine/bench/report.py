@@ -1,28 +1,14 @@
-"""What benchmarks print: a table for people and, last, one JSON object; and the statistics in both."""
+"""What benchmarks print: a table for people and, last, one JSON object."""
 
 import json
 import statistics
-from collections.abc import Callable, Sequence
-
-import numpy as np
-
-DRAWS, SEED = 2_000, 0
+from collections.abc import Sequence
+from pathlib import Path
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Returns median, min and max."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
-
-
-def interval(values: Sequence[float], statistic: Callable[..., np.ndarray] = np.mean, name: str = "mean") -> dict[str, float]:
-    """Returns a statistic of samples with its 95 % percentile-bootstrap interval, lo and hi; seeded."""
-    data = np.asarray(values, dtype=np.float64)
-    centre = float(statistic(data))
-    if len(data) < 2:
-        return {name: centre, "lo": centre, "hi": centre}
-    picks = np.random.default_rng(SEED).integers(0, len(data), size=(DRAWS, len(data)))
-    low, high = np.percentile(statistic(data[picks], axis=1), [2.5, 97.5])
-    return {name: centre, "lo": float(low), "hi": float(high)}
 
 
 def rounded(value: object, digits: int = 5) -> object:
@@ -47,4 +33,15 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def print_json(result: dict[str, object]) -> None:
     """Prints one JSON object on one line: the last line of every benchmark."""
-    print(json.dumps(rounded(result), ensure_ascii=False, allow_nan=False), flush=True)
+    print(_json(result), flush=True)
+
+
+def write_json(result: dict[str, object], path: Path) -> None:
+    """Writes the object that `print_json` prints, indented; a half-written file never stands under its name."""
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(_json(result, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def _json(result: dict[str, object], indent: int | None = None) -> str:
+    return json.dumps(rounded(result), ensure_ascii=False, allow_nan=False, indent=indent)

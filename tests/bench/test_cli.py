@@ -1,41 +1,11 @@
 """The commands as a user types them, on a tiny model in a local folder: tables, one JSON line, one-sentence errors."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from bench_commands import ROOT, environment, last_json, run
 
-from engine.model.tiny import byte_tokenizer, tiny_hf_model
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """A folder with a tiny model whose context holds a whole scenario in bytes, and a small data file."""
-    home = tmp_path_factory.mktemp("home")
-    model = tiny_hf_model("llama")
-    model.config.max_position_embeddings = 32_768
-    model.save_pretrained(home / "model")
-    byte_tokenizer().save_pretrained(home / "model")
-    texts = [f"Depot {i} has the gate code {4100 + i}. " + "It stands by the road. " * 6 for i in range(4)]
-    passages = [{"title": f"Depot {i}", "text": text, "is_supporting": i == 2} for i, text in enumerate(texts)]
-    rows = [{"id": f"s{i}", "question": f"What is gate code {i}?", "answers": ["4102"], "passages": passages} for i in range(3)]
-    (home / "data.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    return home
-
-
-def run(home, *args):
-    env = os.environ | {"FUSESCOPE_MODEL": str(home / "model"), "FUSESCOPE_CACHE": str(home / "cache"), "FUSESCOPE_THREADS": "1"}
-    return subprocess.run([sys.executable, "-m", *args], cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False)
-
-
-def last_json(done):
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.strip().splitlines()[-1])
+from engine.bench.__main__ import main
 
 
 def test_fuse_prints_a_table_and_one_json_line(home):
@@ -50,7 +20,45 @@ def test_fuse_prints_a_table_and_one_json_line(home):
         assert {"rouge_l", "f1", "gold_nll", "kl_to_full", "limit_share", "N", "q"} <= set(row)
     assert result["rows"][0]["kl_to_full"]["mean"] == 0.0
     assert result["provenance"]["mode"] == "live" and result["provenance"]["device"]
-    assert "speed-up" in done.stdout
+    assert "speed-up" in done.stdout and "at the rival's KL" not in done.stdout
+    assert result["repeats"] == 2 and "--repeats 2" in result["command"]
+
+
+def test_broken_lines_and_samples_beyond_the_context_are_counted(home):
+    data = str(home / "odd.jsonl")
+    args = ("engine.bench", "fuse", "--data", data, "--n", "3", "--methods", "reuse", "--repeats", "1", "--max-new-tokens", "2", "--json")
+    done = run(home, *args)
+    assert done.returncode == 2 and "odd.jsonl, line 4" in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    result = last_json(run(home, *args, "--skip-bad"))
+    assert result["n"] == 2 and result["skipped"] == 1
+    assert [sample["id"] for sample in result["skipped_samples"]] == ["long"] and "tokens" in result["skipped_samples"][0]["reason"]
+    report = result["data_report"]
+    assert report["yes_no"] == ["y"] and report["over_context"] == ["long"] and len(report["bad_lines"]) == 1
+    assert [row["n"] for row in result["rows"]] == [2, 2] and [row["n"] for row in result["rows_yes_no"]] == [1, 1]
+
+
+def test_passages_are_packed_by_the_models_tokens(home):
+    args = ("--n", "1", "--methods", "reuse", "--repeats", "1", "--max-new-tokens", "2", "--json")
+    packed = last_json(run(home, "engine.bench", "fuse", "--data", str(home / "data.jsonl"), *args, "--pack-tokens", "400"))
+    assert packed["data_report"]["chunks"]["median"] == 2
+
+
+def test_all_methods_leave_out_what_the_model_lacks(home):
+    args = ("--data", str(home / "data.jsonl"), "--n", "1", "--ratios", "0.2", "--repeats", "1", "--max-new-tokens", "1", "--json")
+    done = run(home, "engine.bench", "fuse", *args, "--methods", "all")
+    result = last_json(done)
+    left_out = {entry["method"] for entry in result["left_out_methods"]}
+    assert "qcfuse_learned" in left_out and not left_out & {row["method"] for row in result["rows"]}
+    named = run(home, "engine.bench", "fuse", *args, "--methods", "qcfuse_learned")
+    assert named.returncode == 2 and "head weights" in named.stderr.strip().splitlines()[-1]
+
+
+def test_validate_prints_what_is_odd(home):
+    args = ("engine.bench", "validate", "--data", str(home / "odd.jsonl"))
+    report = last_json(run(home, *args, "--model", str(home / "model")))
+    assert report["n"] == 3 and report["over_context"] == ["long"] and report["yes_no"] == ["y"]
+    assert report["without_gold"] == ["long"] and "line 4" in report["bad_lines"][0]
+    assert last_json(run(home, *args))["over_context"] is None
 
 
 def test_prefill_agrees_with_transformers(home):
@@ -84,10 +92,7 @@ def test_ask_prints_answers_tokens_and_times(home):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("engine.bench", "fuse", "--methods", "full,nonsense"), "Unknown method 'nonsense'; known ones are: full"),
-        (("engine.bench", "fuse", "--ratios", "0.1,x"), "--ratios is '0.1,x'"),
-        (("engine.bench", "fuse", "--ratios", "nan"), "every ratio must be from 0 to 1"),
-        (("engine.bench", "fuse", "--data", "none.jsonl"), "no data file"),
+        (("engine.bench", "fuse", "--methods", "full,nonsense"), "Unknown method 'nonsense'; known ones are: "),
         (("engine.bench", "prefill", "--tokens", "12"), "--tokens has 12"),
         (("engine.ask", "--scenario", "nowhere", "Why?"), "Unknown scenario 'nowhere'"),
         (("engine.ask", "--scenario", "harbour-museum", " "), "question is empty"),
@@ -98,6 +103,35 @@ def test_a_bad_call_is_one_sentence(home, args, words):
     done = run(home, *args)
     assert done.returncode == 2 and words in done.stderr.strip().splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ("fuse --ratios 0.1,x", "--ratios is '0.1,x'"),
+        ("fuse --ratios nan", "every ratio must be from 0 to 1"),
+        ("fuse --answers 0.9", "--answers has 0.9"),
+        ("fuse --methods qcfuse+nonsense", "known ones are"),
+        ("fuse --data none.jsonl", "no data file"),
+        ("fuse --data hotpotqa", "give the path of a JSONL file"),
+        ("fuse --data ruler-mq:5", "must be a whole number of document tokens"),
+        ("fuse --n 100000", "are asked for; scenarios has"),
+        ("fuse --out .", "--out is '.'"),
+        ("fuse --runs README.md", "--runs needs the folder"),
+        ("fuse --pack-tokens 3", "--pack-tokens is 3"),
+        ("fuse --max-new-tokens 0 --n 1", "The answer length is 0 tokens"),
+        ("fuse --repeats -1", "--repeats is -1"),
+        ("validate --pack-tokens 512", "name the model with --model"),
+        ("validate --data none.jsonl", "no data file"),
+    ],
+)
+def test_a_bad_benchmark_is_one_sentence(home, monkeypatch, capsys, args, words):
+    for name, value in environment(home).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(ROOT)
+    assert main(args.split()) == 2
+    output, errors = capsys.readouterr()
+    assert not output and words in errors.strip().splitlines()[-1]
 
 
 def test_a_missing_model_is_one_sentence(home):

@@ -29,5 +29,9 @@ class BadRunFile(EngineError):
     """A file that is not a valid run of a known version."""
 
 
+class BadResultsFile(EngineError):
+    """A file that does not hold benchmark results of a known version."""
+
+
 class Cancelled(EngineError):
     """The run was stopped by its owner between two layers."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine.claims.claim import Evidence
 from engine.errors import BadRequest, EngineError, StoreError
+from engine.method_list import method_names
 from engine.results import ResultSet
 from engine.resultsfile import load_folder, parse_results
 from engine.runfile import load_run
@@ -21,8 +22,10 @@ from engine.turns import Turns
 from engine.types import FusionRequest, Run, Status
 
 if TYPE_CHECKING:
+    from engine.model.calibration import Calibration
     from engine.runtime import Runtime
 
+BUNDLED = "SmolLM2-135M-Instruct"
 RECORDED_DIR = Path(__file__).resolve().parent.parent / "assets" / "runs"
 SUGGESTED_MODELS = ("bundled", "Qwen/Qwen2.5-0.5B-Instruct", "Qwen/Qwen3-0.6B", "meta-llama/Llama-3.2-1B-Instruct")
 Progress = Callable[[str, float], None]
@@ -43,8 +46,6 @@ class Session:
 
     def method_names(self) -> tuple[str, ...]:
         """Returns the names of all fusion methods and of the combinations offered beside them."""
-        from engine.fusion.compose import method_names
-
         return method_names()
 
     def scenarios(self) -> tuple[Scenario, ...]:
@@ -63,6 +64,14 @@ class Session:
     def model_names(self) -> tuple[str, ...]:
         """Returns models to offer; any hub id or local path may be given instead."""
         return tuple(dict.fromkeys((self.settings.model, *SUGGESTED_MODELS)))
+
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """Returns the tables of critical layers: of the model in use first, then all others that are known."""
+        from engine.model.calibration import known_calibrations
+
+        known = known_calibrations(self.settings.cache_dir)
+        used = (self._runtime.calibration,) if self._runtime else tuple(table for table in known if table.model == BUNDLED)
+        return (*used, *(table for table in known if table.model not in {table.model for table in used}))
 
     def model_line(self) -> str:
         """Returns one line on the model that runs, or on why none does."""

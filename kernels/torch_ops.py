@@ -58,8 +58,9 @@ def _attention_by_products(query: Tensor, keys: Tensor, values: Tensor, rows: Ro
     num_rows, num_heads, dim = query.shape
     num_kv_heads, end = keys.shape[1], rows.blocks[-1].key_end
     group = num_heads // num_kv_heads
-    # Laid out head by head and contiguous once a layer: the products want it so.
-    k = keys[:end].transpose(0, 1).contiguous()
+    # Each head's K and V^T must be contiguous for the products; K of a request's cache is already.
+    k = keys[:end].transpose(0, 1)
+    k = k if k.stride()[1:] == (dim, 1) else k.contiguous()
     v = values[:end].permute(1, 2, 0).contiguous()
     q = torch.empty(num_kv_heads, num_rows, group, dim)
     torch.mul(query.view(num_rows, num_kv_heads, group, dim).transpose(0, 1), dim**-0.5, out=q)

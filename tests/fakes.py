@@ -4,17 +4,48 @@ import random
 import re
 import threading
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from results_samples import sample_results
 
+from engine.claims import Evidence
 from engine.errors import BadRunFile, EngineError, ModelUnavailable, UnknownName
+from engine.method_list import method_names
+from engine.model.calibration import Calibration, LayerScore
+from engine.results import ResultSet
+from engine.resultsfile import parse_results
 from engine.scenarios import Passage, Question, Scenario, Support
 from engine.settings import Settings
-from engine.types import Chunk, FusionRequest, MethodRun, Provenance, Quality, Run, RunChunk, Span, Status, TtftParts, budget
+from engine.types import (
+    CHUNK_CONTEXTS,
+    Chunk,
+    FusionRequest,
+    MethodRun,
+    Provenance,
+    Quality,
+    Run,
+    RunChunk,
+    Span,
+    Status,
+    TtftParts,
+    budget,
+)
 
 NUM_LAYERS, CRITICAL_LAYER = 30, 20
+ALL_METHODS = method_names()
+# Where fake methods read their scores; the others have none.
+LAYERS_READ = {
+    "qcfuse": (CRITICAL_LAYER,),
+    "qcfuse_cv": (CRITICAL_LAYER, 22, 24),
+    "qcfuse_learned": tuple(range(10, NUM_LAYERS)),
+    "qcall": tuple(range(NUM_LAYERS)),
+    "qclast": (NUM_LAYERS - 1,),
+    "infoflow": (NUM_LAYERS - 2, NUM_LAYERS - 1),
+}
+PICK_NOTHING, WITHOUT_SCORES, RUN_LAYER_0 = ("reuse", "ape"), ("epic", "random"), ("cacheblend", "kvshare", "qcfuse_learned")
 KV_BYTES = NUM_LAYERS * 2 * 3 * 64 * 4
 TOPICS = re.split(
     r"\s*[|]\s*",
@@ -87,7 +118,9 @@ def fake_run(request: FusionRequest, methods: tuple[str, ...] = ("full", "reuse"
     pieces += ["Question:", *own, "\n", "Answer:"]
     rng = np.random.default_rng(request.seed)
     spans = _answer_spans(request, borders)
-    scores = rng.lognormal(-9.5, 1.3, question_start - system_len).astype(np.float32)
+    asked = np.random.default_rng(zlib.crc32(request.question.encode()))
+    num_doc = question_start - system_len
+    scores = (rng.lognormal(-9.5, 1.2, num_doc) * asked.lognormal(0, 0.6, num_doc)).astype(np.float32)
     for start, stop in spans:
         scores[start - system_len : stop - system_len] *= 60
     layout = _Layout(request, len(pieces), system_len, question_start, scores, rng, borders)
@@ -134,39 +167,62 @@ class _Layout:
 
     def method(self, name: str, slow: float) -> MethodRun:
         """Returns one method's part; its time grows with the rows computed."""
-        num_doc = self.question_start - self.system_len
+        base, num_doc = name.split("+")[0], self.question_start - self.system_len
         question = np.arange(self.question_start, self.num_tokens)
-        plain = name in ("full", "reuse")
-        ranking = None if plain else (np.argsort(-self.scores, kind="stable") + self.system_len).astype(np.int32)
+        plain = base == "full" or base in PICK_NOTHING
+        order = None if plain else self._order(name)
+        scores = None if plain or base in WITHOUT_SCORES else order
+        ranking = None if order is None else (np.argsort(-order, kind="stable") + self.system_len).astype(np.int32)
         picked = [] if ranking is None else ranking[: budget(self.request.ratio, num_doc)]
         rows = np.arange(self.num_tokens) if name == "full" else np.sort(np.concatenate([picked, question])).astype(np.int64)
-        times = _times(name, len(rows), slow)
+        times = _times(base, len(rows), slow)
         repeats = tuple(float(sum(times.values()) * f) for f in self.rng.uniform(0.96, 1.06, self.request.repeats))
         share = len(rows) / self.num_tokens
         gold = self.request.gold_answers[0] if self.request.gold_answers else "not written down"
-        curve = np.linspace(0, 1, NUM_LAYERS)[:, None] ** 0.5 * np.array([[0.21, 0.34]]) * (1 - share)
+        curve = np.linspace(0, 1, NUM_LAYERS)[:, None] ** 0.5 * np.array([[0.21, 0.34]]) * (1 - share) * _spread(name)
         good = share > 0.2
         return MethodRun(
             method=name, params={} if plain else {"ratio": self.request.ratio}, rows=rows.astype(np.int32), ranking=ranking,
-            scores=None if plain else self.scores, critical_layers=() if plain else (CRITICAL_LAYER,),
-            anchors=None if plain else self._anchors(), spans=_spans(times, name), ttft_s=float(np.median(repeats)), ttft_repeats_s=repeats,
-            parts_s=TtftParts(**times), loaded_bytes=0 if name == "full" else num_doc * KV_BYTES,
+            scores=scores, critical_layers=LAYERS_READ.get(base, ()),
+            anchors=self._anchors() if base.startswith("qcfuse") else None, spans=_spans(times, name), ttft_s=float(np.median(repeats)),
+            ttft_repeats_s=repeats, parts_s=TtftParts(**times), loaded_bytes=0 if name == "full" else num_doc * KV_BYTES,
             num_cache_hits=0 if name == "full" else num_doc - (len(rows) - len(question)),
             answer=f"It was {gold}." if good else "The harbour master closed it.", answer_ids=np.arange(8 if good else 7, dtype=np.int32),
-            token_times_s=np.linspace(0.1, 0.5, 8), kv_distance=None if name == "full" else curve.astype(np.float32),
-            quality=Quality(float(good), 0.9 if good else 0.1, 0.4 + 2 * (1 - share) ** 3, 0.3 * (1 - share), None if good else 1, share),
+            token_times_s=np.linspace(0.1, 0.5, 8), kv_distance=None if base in ("full", "ape") else curve.astype(np.float32),
+            quality=Quality(
+                float(good), 0.9 if good else 0.1, 0.4 + 2 * (1 - share) ** 3, 0.3 * (1 - share) * _spread(name), None if good else 1, share
+            ),
+            chunk_context=next((c for c in CHUNK_CONTEXTS if name.endswith(f"+{c}")), self.request.chunk_context),
+            layer_rows=np.array([self.num_tokens, *[len(rows)] * (NUM_LAYERS - 1)], dtype=np.int32) if base in RUN_LAYER_0 else None,
         )  # fmt: skip
+
+    def _order(self, name: str) -> np.ndarray:
+        """Returns what a method ranks by: the question's scores for QCFuse, with its own noise for the others, or no question at all."""
+        base = name.split("+")[0]
+        own = np.random.default_rng(zlib.crc32(base.encode()))
+        if base == "qcfuse":
+            return self.scores
+        if base == "epic":
+            return np.concatenate([-np.arange(b - a) / (b - a) for a, b in self.borders]).astype(np.float32)
+        if base in LAYERS_READ:
+            return (self.scores * own.lognormal(0, 0.8, len(self.scores))).astype(np.float32)
+        return own.lognormal(-9.5, 1.3, len(self.scores)).astype(np.float32)
 
     def _anchors(self) -> np.ndarray:
         own = [np.arange(a, b)[self.rng.permutation(b - a)[: -(-(b - a) // 10)]] for a, b in self.borders]
         return np.sort(np.concatenate(own))[None].repeat(2, axis=0).astype(np.int32)
 
 
+def _spread(name: str) -> float:
+    """Returns 1 for the plain three, another factor from 0.7 to 1.3 for every other name."""
+    return 1.0 if name in ("full", "reuse", "qcfuse") else 0.7 + zlib.crc32(name.encode()) % 61 / 100
+
+
 def _times(name: str, num_rows: int, slow: float) -> dict[str, float]:
     work = 0.00104 * num_rows + 0.02
     if name == "full":
         return {"probe": 0.0, "select": 0.0, "load_wait": 0.0, "recompute": work, "head": 0.012}
-    probe = (0.06, 0.008) if name != "reuse" else (0.0, 0.0)
+    probe = (0.06, 0.008) if name not in PICK_NOTHING else (0.0, 0.0)
     return {"probe": probe[0] * slow, "select": probe[1] * slow, "load_wait": 0.031 * slow, "recompute": work * slow, "head": 0.012}
 
 
@@ -186,6 +242,10 @@ def _spans(times: dict[str, float], name: str) -> tuple[Span, ...]:
         clock += times["load_wait"]
     step = times["recompute"] / NUM_LAYERS
     spans += [Span("device", "recompute", layer, clock + layer * step, clock + (layer + 1) * step) for layer in range(NUM_LAYERS)]
+    if name.endswith("+k_shift"):
+        spans += [
+            Span("device", "correct", layer, clock + (layer + 0.6) * step, clock + (layer + 1) * step) for layer in range(1, NUM_LAYERS)
+        ]
     clock += times["recompute"]
     spans.append(Span("device", "head", -1, clock, clock + times["head"]))
     return tuple(spans)
@@ -204,13 +264,15 @@ class FakeSession:
     delay_s: float = 0.0
     fail: str | None = None
     with_recordings: bool = True
+    names: Sequence[str] = ALL_METHODS
+    recorded_methods: Sequence[str] = ("full", "reuse", "qcfuse")
     num_closed: int = 0
     model: str = "bundled"
     slot: threading.Lock = field(default_factory=threading.Lock)
 
     def method_names(self) -> tuple[str, ...]:
         """Returns the methods on offer."""
-        return ("full", "reuse", "qcfuse")
+        return tuple(self.names)
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """Returns a friendly and a hostile scenario."""
@@ -229,7 +291,7 @@ class FakeSession:
             return None
         known = self.scenario(scenario)
         chunks = tuple(replace(chunk, text=chunk.text[:4000]) for chunk in known.chunks())
-        return fake_run(known.request("q1", chunks=chunks, repeats=9), mode="replay")
+        return fake_run(known.request("q1", chunks=chunks, repeats=9), tuple(self.recorded_methods), mode="replay")
 
     def stream(self, request: FusionRequest, methods: tuple[str, ...]) -> Iterator[Status | Run]:
         """Yields statuses and then the run. A question that contains 'fail' ends in an EngineError."""
@@ -263,6 +325,29 @@ class FakeSession:
     def model_line(self) -> str:
         """Returns one line about the model."""
         return "SmolLM2-135M-Instruct · float32 · cpu, 2 threads"
+
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """Returns a measured table and one without a curve."""
+        scores = tuple(LayerScore(i, 0.1 + i / 40, 0.02, 0.2 - i / 100 if i % 2 else None, 0.01 if i % 2 else None) for i in range(1, 12))
+        measured = Calibration("tiny-llama", (9, 7, 11), "measured", "Measured on generated (n=20).", "2026-11-30", 20, 12, (), scores)
+        return (measured, Calibration("Other-8B", (20, 21, 18), "paper", "arXiv 2606.05875, table 1.", "2026-06-04", 0, 36))
+
+    def results(self) -> tuple[ResultSet, ...]:
+        """Returns made-up results of two data sets."""
+        return (sample_results("scenarios", 10, "fuse-scenarios"), sample_results())
+
+    def results_left_out(self) -> tuple[str, ...]:
+        """Returns no complaint."""
+        return ()
+
+    def open_results(self, data: bytes) -> ResultSet:
+        """Returns the set of a real results file. Raises BadResultsFile."""
+        return parse_results(data)
+
+    def evidence(self) -> Evidence:
+        """Returns the made-up results and one recorded run."""
+        run = self.recorded("harbour")
+        return Evidence(self.results(), (run,) if run else ())
 
 
 class FakeRunFiles:

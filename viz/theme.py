@@ -4,8 +4,9 @@ Colours are Okabe-Ito and never the only channel: hatches, outlines and marker s
 grid colours are mid-tones that read on white and on black; assets/fusescope.css sharpens them per theme.
 """
 
+import zlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
@@ -14,79 +15,151 @@ GREEN, PINK, GREY, AMBER = "#009E73", "#CC79A7", "#999999", "#F5C710"
 INK = "#7A7A7A"
 GRID = "rgba(128,128,128,0.28)"
 CLEAR = "rgba(0,0,0,0)"
+SUBTITLE_CHARS = 54
 FONT = "Source Sans Pro, system-ui, sans-serif"
 
 STATE_COLORS = {"loaded": BLUE, "recomputed": ORANGE, "exact": SKY, "system": GREY, "question": PINK}
 STATE_LABELS = {
     "loaded": "loaded",
     "recomputed": "recomputed",
-    "exact": "layer 0: exact",
+    "exact": "exact for every token",
     "system": "system prompt",
     "question": "question",
 }
 
-STAGE_COLORS = {"probe": PINK, "select": GREEN, "load": BLUE, "load_wait": SKY, "recompute": ORANGE, "head": GREY, "decode": GREY}
-STAGE_HATCH = {"probe": "/", "select": "x", "load": "", "load_wait": ".", "recompute": "", "head": "-", "decode": "|"}
+STAGE_COLORS = {
+    "probe": PINK,
+    "select": GREEN,
+    "load": BLUE,
+    "load_wait": SKY,
+    "recompute": ORANGE,
+    "correct": VERMILLION,
+    "head": GREY,
+    "decode": GREY,
+}
+STAGE_HATCH = {
+    "probe": "/",
+    "select": "x",
+    "load": "",
+    "load_wait": ".",
+    "recompute": "",
+    "correct": "+",
+    "head": "-",
+    "decode": "|",
+}
 STAGE_LABELS = {
     "probe": "probe",
     "select": "select",
     "load": "load",
     "load_wait": "wait for load",
     "recompute": "recompute",
+    "correct": "correct keys",
     "head": "first token",
     "decode": "decode",
 }
 
-METHOD_LABELS = {
-    "full": "Full prefill",
-    "reuse": "Direct reuse",
-    "qcfuse": "QCFuse",
-    "cacheblend": "CacheBlend",
-    "epic": "EPIC",
-    "kvshare": "KVShare",
-    "qcall": "QCAll",
-    "qclast": "QCLast",
-    "random": "Random",
+
+class MethodStyle(NamedTuple):
+    """How a method is named and drawn; colour, marker and dash each tell it apart, so that none is needed."""
+
+    label: str
+    color: str
+    symbol: str
+    dash: str = "solid"
+
+
+# In the order people read them: the two ends, ours, the rivals. Ours are the reds.
+METHODS = {
+    "full": MethodStyle("Full prefill", GREY, "star"),
+    "reuse": MethodStyle("Direct reuse", BLUE, "square"),
+    "qcfuse": MethodStyle("QCFuse", VERMILLION, "diamond"),
+    "qcfuse_cv": MethodStyle("QCFuse CV", "#F08A60", "triangle-down", "longdash"),
+    "qcfuse_learned": MethodStyle("QCFuse learned", "#B03A28", "hexagram", "dashdot"),
+    "cacheblend": MethodStyle("CacheBlend", PINK, "triangle-up"),
+    "epic": MethodStyle("EPIC", GREEN, "x"),
+    "kvshare": MethodStyle("KVShare", AMBER, "hourglass"),
+    "qcall": MethodStyle("ProphetKV (QCAll)", SKY, "hexagon"),
+    "qclast": MethodStyle("FusionRAG (QCLast)", ORANGE, "cross"),
+    "infoflow": MethodStyle("InfoFlow", "#5A4BF0", "bowtie"),
+    "ape": MethodStyle("APE", "#9B7BD8", "octagon"),
+    "random": MethodStyle("Random", "#3A7878", "pentagon"),
 }
-METHOD_COLORS = {
-    "full": GREY,
-    "reuse": BLUE,
-    "qcfuse": VERMILLION,
-    "cacheblend": PINK,
-    "epic": GREEN,
-    "kvshare": AMBER,
-    "qcall": SKY,
-    "qclast": ORANGE,
-    "random": INK,
+# What a name like "qcfuse+primed" adds: the colour stays that of the method, marker and dash change.
+ADDITIONS = {
+    "primed": MethodStyle("primed", "", "star-diamond", "dash"),
+    "k_shift": MethodStyle("key shift", "", "star-triangle-up", "dot"),
+    "primed-mean": MethodStyle("primed mean", "", "diamond-wide", "longdash"),
+    "primed-one": MethodStyle("primed, one version", "", "star-square", "longdashdot"),
+    "system": MethodStyle("behind system", "", "triangle-right", "5px,10px"),
+    "alone": MethodStyle("alone", "", "triangle-left", "dashdot"),
 }
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "hexagon", "cross", "bowtie")
+# For names that are not listed: always the same of these, by name.
+MORE_COLORS = (SKY, GREEN, PINK, ORANGE, AMBER, BLUE)
+MORE_SYMBOLS = ("star-triangle-down", "diamond-tall", "hexagon2", "triangle-ne", "triangle-sw", "triangle-se")
+DASHES = ("dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
 def method_label(name: str) -> str:
-    """Returns the name of a method as shown to people."""
-    return METHOD_LABELS.get(name, name)
+    """Returns the name of a method as shown to people; what follows a plus is an addition."""
+    base, *additions = name.split("+")
+    known = METHODS[base].label if base in METHODS else base
+    return " + ".join([known, *(ADDITIONS[a].label if a in ADDITIONS else a.replace("_", " ") for a in additions)])
 
 
 def method_order(names: Iterable[str]) -> tuple[str, ...]:
     """Returns names in the order people read them: full prefill, direct reuse, ours, the rivals, unknown ones last."""
-    known = list(METHOD_LABELS)
-    return tuple(sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name)))
+    known = list(METHODS)
+
+    def place(name: str) -> tuple[int, int, str]:
+        base, *additions = name.split("+")
+        return (known.index(base) if base in known else len(known), len(additions), name)
+
+    return tuple(sorted(names, key=place))
+
+
+def method_family(name: str) -> str:
+    """Returns the method that additions were made to: `qcfuse` of `qcfuse+primed`."""
+    return name.split("+")[0]
 
 
 def method_color(name: str) -> str:
-    """Returns the colour of a method's curve."""
-    return METHOD_COLORS.get(name, INK)
+    """Returns the colour of a method's curve; additions keep that of the method they are made to."""
+    family = method_family(name)
+    return METHODS[family].color if family in METHODS else _one_of(MORE_COLORS, family)
 
 
 def method_symbol(name: str) -> str:
-    """Returns the marker shape that repeats the colour of a method."""
-    names = list(METHOD_COLORS)
-    return SYMBOLS[names.index(name) % len(SYMBOLS)] if name in names else "hourglass"
+    """Returns the marker shape of a method; no two listed names share colour and shape."""
+    return _style(name).symbol
+
+
+def method_dash(name: str) -> str:
+    """Returns the dash of a method's curve; no two listed names share colour and dash."""
+    return _style(name).dash
+
+
+def _style(name: str) -> MethodStyle:
+    """Returns the entry that says how a name is marked: of its method, of its one addition, or one chosen by its text."""
+    family, *additions = name.split("+")
+    if family in METHODS and not additions:
+        return METHODS[family]
+    if len(additions) == 1 and additions[0] in ADDITIONS:
+        return ADDITIONS[additions[0]]
+    return MethodStyle(name, method_color(name), _one_of(MORE_SYMBOLS, name), _one_of(DASHES, name))
+
+
+def _one_of(choices: tuple[str, ...], name: str) -> str:
+    return choices[zlib.crc32(name.encode()) % len(choices)]
 
 
 def base_layout(title: str, height: int, subtitle: str = "", **changes: Any) -> go.Layout:
-    """Returns a layout with transparent background, our font and a horizontal legend that grows downwards."""
-    text = f"{title}<br><span style='font-size:13px'>{subtitle}</span>" if subtitle else title
+    """Returns a layout with transparent background, our font and a horizontal legend that grows downwards.
+
+    The subtitle may have several lines, as `broken` makes them; `height` is with one line of it.
+    """
+    lines = subtitle.split("<br>") if subtitle else []
+    text = "<br>".join([title, *(f"<span style='font-size:13px'>{line}</span>" for line in lines)])
+    extra = 21 * max(0, len(lines) - 1)
     heading = {
         "text": text,
         "font": {"size": 17},
@@ -108,8 +181,8 @@ def base_layout(title: str, height: int, subtitle: str = "", **changes: Any) -> 
     layout = go.Layout(
         template="none",
         title=heading,
-        height=height,
-        margin={"l": 56, "r": 14, "t": 64 if subtitle else 44, "b": 52},
+        height=height + extra,
+        margin={"l": 56, "r": 14, "t": (64 if subtitle else 44) + extra, "b": 52},
         paper_bgcolor=CLEAR,
         plot_bgcolor=CLEAR,
         font={"family": FONT, "size": 13, "color": INK},
@@ -139,14 +212,20 @@ def empty_figure(title: str, reason: str, height: int = 150) -> go.Figure:
     layout.xaxis.visible = layout.yaxis.visible = False
     layout.margin.l = 4
     figure = go.Figure(layout=layout)
-    wrapped = "<br>".join(_wrap(reason, 46))
+    wrapped = "<br>".join(wrap(reason, 46))
     figure.add_annotation(
         text=wrapped, x=0, y=0.5, xref="paper", yref="paper", xanchor="left", align="left", showarrow=False, font={"size": 14}
     )
     return figure
 
 
-def _wrap(text: str, width: int) -> list[str]:
+def broken(text: str) -> str:
+    """Returns text in lines that fit a phone, for a subtitle."""
+    return "<br>".join(wrap(text, SUBTITLE_CHARS))
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Returns text as lines of at most `width` characters, longer words on a line of their own."""
     lines = [""]
     for word in text.split(" "):
         if lines[-1] and len(lines[-1]) + 1 + len(word) > width:

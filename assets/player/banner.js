@@ -7,5 +7,6 @@ play(() => {
   const asked = data.question ? node("p", "fs-asked") : null;
   if (asked) asked.append(node("span", "fs-muted", "Question: "), node("bdi", "", data.question));
   const notices = (data.notices || []).map((text) => node("p", "fs-notice", text));
-  show(line, asked, node("p", "fs-verdict", data.verdict), ...notices);
+  const ranking = data.ranking ? node("p", "fs-ranking", data.ranking) : null;
+  show(line, asked, node("p", "fs-verdict", data.verdict), ranking, ...notices);
 });

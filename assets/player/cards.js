@@ -19,7 +19,9 @@ const cardOf = (card) => {
   answer.append(node("bdi", "fs-answer-same", card.answer_same), node("bdi", "fs-answer-differs", card.answer_rest));
   const facts = node("dl", "fs-facts");
   facts.append(...card.facts.map((fact) => pairOf(...fact)));
-  box.append(head, answer, node("p", "fs-card-note", card.same), facts);
+  const asked = card.question ? node("p", "fs-card-question") : "";
+  if (asked) asked.append(node("bdi", "", card.question));
+  box.append(head, asked, answer, node("p", "fs-card-note", card.same), facts);
   return box;
 };
 
@@ -40,5 +42,5 @@ play(() => {
   grid.append(...data.cards.map(cardOf));
   const gold = data.gold ? node("p", "fs-gold") : null;
   if (gold) gold.append(node("span", "fs-muted", "Gold answer: "), node("bdi", "", data.gold));
-  show(gold, grid, legendOf(data.help));
+  show(gold, grid, data.help.length ? legendOf(data.help) : null);
 });

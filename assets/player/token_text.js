@@ -1,4 +1,5 @@
-// Chunk text with one span per token; pointing at a token (or arrow keys) tells its rank and score.
+// Chunk text with one span per token; pointing at a token (or arrow keys) tells its rank, score and who recomputes it.
+// Linked with the figures over prompt positions: pointing here points there, and the other way round.
 const RECOMPUTED = 1, ANCHOR = 2, ANSWER = 4, FIRST = 2000, MORE = 4000;
 let data = null, detail = null, current = null;
 
@@ -11,24 +12,57 @@ const describe = (position) => {
   if (data.scores) parts.push(`score ${data.scores[i].toExponential(2)}`);
   if (flags & ANCHOR) parts.push("anchor");
   if (flags & ANSWER) parts.push("holds the answer");
+  if (data.choices.length) {
+    const names = data.choices.filter(([, mask]) => mask[i] === "1").map(([name]) => name);
+    parts.push(`recomputed by ${names.length} of ${data.choices.length} methods${names.length ? ": " : ""}${names.join(", ")}`);
+  }
   return [chunk.tokens[position - chunk.start], parts.join(" · ")];
 };
 
-// Points at the same position in the map and in the attention figure, where they are on the page.
+const FIGURES = ["fuse-map", "fuse-attention", "fuse-agreement"];
+
+// Points at the same position in the figures that are on the page.
 const linkFigures = (position) => {
-  for (const id of ["fuse-map", "fuse-attention"]) {
+  for (const id of FIGURES) {
     const plot = document.querySelector(`#${id} .js-plotly-plot`);
     if (plot && window.Plotly) window.Plotly.Fx.hover(plot, { xval: position + 0.5, yval: 1 }, ["xy"]);
   }
 };
 
-const point = (span) => {
+const mark = (span) => {
   if (current) current.classList.remove("fs-token-current");
   current = span;
   span.classList.add("fs-token-current");
   const [text, facts] = describe(Number(span.dataset.p));
   detail.replaceChildren(node("bdi", "fs-token-name", `“${text}”`), node("span", "", ` ${facts}`));
-  linkFigures(Number(span.dataset.p));
+};
+
+const point = (span) => { mark(span); linkFigures(Number(span.dataset.p)); };
+
+// Marks the token under the pointer of a figure, and scrolls the text (not the page) to it.
+const fromFigure = (event) => {
+  if (!event.event || !event.points.length) return;
+  const frame = root.querySelector(".fs-text-frame");
+  const span = frame && frame.querySelector(`[data-p="${Math.floor(event.points[0].x)}"]`);
+  if (!span || span === current) return;
+  mark(span);
+  const place = span.getBoundingClientRect(), box = frame.getBoundingClientRect();
+  if (place.top < box.top || place.bottom > box.bottom) frame.scrollTop += place.top - box.top - box.height / 3;
+};
+
+// Gradio makes a new plot for every new figure; entering it is when it is there for sure.
+const listen = () => {
+  for (const id of FIGURES) {
+    const holder = document.getElementById(id);
+    if (!holder) continue;
+    holder.onpointermove = () => {
+      const plot = holder.querySelector(".js-plotly-plot");
+      if (!plot || !plot.on || plot.fsListener === fromFigure) return;
+      if (plot.fsListener) plot.removeListener("plotly_hover", plot.fsListener);
+      plot.fsListener = fromFigure;
+      plot.on("plotly_hover", fromFigure);
+    };
+  }
 };
 
 const tokenSpan = (chunk, i) => {
@@ -98,4 +132,5 @@ play(() => {
     next.scrollIntoView({ block: "nearest" });
   });
   show(legend(), detail, frame);
+  listen();
 });

@@ -1,4 +1,4 @@
-"""`python -m engine.bench fuse|prefill|record|validate [options]`."""
+"""`python -m engine.bench fuse|prefill|record|validate|readme [options]`."""
 
 import sys
 
@@ -7,9 +7,9 @@ from engine.errors import EngineError
 
 def main(argv: list[str]) -> int:
     """Runs one benchmark by name; returns the exit status, 2 where the call or its data is at fault, 130 where it was stopped."""
-    from engine.bench import fuse, prefill, record, validate
+    from engine.bench import fuse, prefill, readme, record, validate
 
-    benches = {"fuse": fuse.main, "prefill": prefill.main, "record": record.main, "validate": validate.main}
+    benches = {"fuse": fuse.main, "prefill": prefill.main, "record": record.main, "validate": validate.main, "readme": readme.main}
     if not argv or argv[0] not in benches:
         print(f"usage: python -m engine.bench {{{','.join(benches)}}} [options]; --help after a name lists its options", file=sys.stderr)
         return 0 if argv and argv[0] in ("-h", "--help") else 2

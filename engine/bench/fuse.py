@@ -88,7 +88,7 @@ def _load(args: argparse.Namespace, settings: Settings) -> Loaded:
     """Returns the model and the samples. Without a count in tokens the data is read, and found at fault, before the model."""
     runtime = load_runtime(settings.model, settings) if args.pack_tokens else None
     packing = token_packing(args.pack_tokens, runtime.prompts if runtime else None)
-    data = load_set(args.data, args.n, args.seed, skip_bad=args.skip_bad, packing=packing)
+    data = load_set(args.data, args.n, args.seed, skip_bad=args.skip_bad, packing=packing, skip=args.skip)
     return Loaded(runtime or load_runtime(settings.model, settings), data)
 
 
@@ -118,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         "--answers", help="ratios at which answers are written, all otherwise; at others gold NLL and KL alone are measured"
     )
     parser.add_argument("--n", type=int, default=8, help="number of samples")
+    parser.add_argument("--skip", type=int, default=0, help="samples at the front of the set's order to leave out, as what was tuned on")
     parser.add_argument("--repeats", type=int, default=0, help="timed rounds a sample; 0 takes 1 to 3, fewer for more samples")
     parser.add_argument("--max-new-tokens", type=int, default=24)
     parser.add_argument("--context", default="system", choices=CHUNK_CONTEXTS, help="what a chunk saw when its cache was computed")

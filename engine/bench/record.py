@@ -18,12 +18,15 @@ from engine.scenarios import find_scenario, load_scenarios
 from engine.session import RECORDED_DIR
 from engine.settings import Settings
 
+# Ours, the papers' rule, its rivals by kind: first tokens, deviation, the whole context's attention.
+METHODS = "full,reuse,epic,cacheblend,qcall,qcfuse,qcfuse+k_shift,qcfuse+primed-mean,qcfuse_learned+primed-mean"
+
 
 def main(argv: list[str]) -> None:
     """Writes one run file a scenario. Raises EngineError."""
     parser = argparse.ArgumentParser(prog="python -m engine.bench record", description=__doc__.splitlines()[0])
     parser.add_argument("--scenarios", default="all", help="comma-separated names, or all")
-    parser.add_argument("--methods", default="full,reuse,qcfuse")
+    parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--ratio", type=float, default=0.3)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RECORDED_DIR)

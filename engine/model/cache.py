@@ -43,9 +43,11 @@ class RequestCache:
     """
 
     def __init__(self, spec: ModelSpec, capacity: int, dtype: torch.dtype, device: torch.device, num_layers: int | None = None) -> None:
-        shape = (spec.num_layers if num_layers is None else num_layers, capacity, spec.num_kv_heads, spec.head_dim)
-        self.keys: Tensor = torch.zeros(shape, dtype=dtype, device=device)
-        self.values: Tensor = torch.zeros(shape, dtype=dtype, device=device)
+        layers = spec.num_layers if num_layers is None else num_layers
+        # Keys lie head by head, as attention multiplies with them; values as they are read from files, straight into place.
+        keys = torch.zeros(layers, spec.num_kv_heads, capacity, spec.head_dim, dtype=dtype, device=device)
+        self.keys: Tensor = keys.transpose(1, 2)
+        self.values: Tensor = torch.zeros(layers, capacity, spec.num_kv_heads, spec.head_dim, dtype=dtype, device=device)
         self.reading = PLAIN
 
     @property

@@ -10,7 +10,8 @@ from fakes import FakeRunFiles, FakeSession, example_request, fake_run
 
 from engine.errors import BadRunFile
 from viz.panels.api import make_run
-from viz.panels.fuse_callbacks import FuseCallbacks
+from viz.panels.fuse_callbacks import NUM_SHOWN, FuseCallbacks
+from viz.panels.live import settled_buttons
 from viz.panels.page import build, launch_options
 from viz.panels.players import pack, unpack
 from viz.panels.run_download import file_name, write_run
@@ -36,7 +37,7 @@ def skipped(value: object) -> bool:
 
 
 def test_a_run_streams_statuses_and_then_the_run(calls, monkeypatch):
-    monkeypatch.setattr("viz.panels.fuse_callbacks.MIN_GAP_S", 0.0)
+    monkeypatch.setattr("viz.panels.live.MIN_GAP_S", 0.0)
     status, job, run_button, stop_button = calls.begin("harbour", *FORM)
     assert unpack(status)["kind"] == "busy" and not run_button.interactive and stop_button.interactive
     yields = list(calls.run(job))
@@ -78,9 +79,17 @@ def test_closing_the_generator_closes_the_session_stream(calls):
 def test_show_fills_every_output_and_skips_a_run_already_shown(calls):
     run = fake_run(example_request())
     values = calls.show(run, None, None)
-    assert len(values) == 16 and values[1] is run and unpack(values[0])["badge"] == "LIVE"
-    assert all(skipped(value) for value in calls.show(run, run, None))
+    assert len(values) == NUM_SHOWN and values[1] is run and unpack(values[0])["badge"] == "LIVE"
+    assert "measured at 0.30" in values[3].label
+    assert len(calls.show(run, run, None)) == NUM_SHOWN and all(skipped(value) for value in calls.show(run, run, None))
     assert unpack(calls.show(None, None, None)[0])["badge"] == "NO RUN"
+
+
+def test_another_ratio_redraws_the_choices_of_all_methods_and_another_method_does_not(calls):
+    run = fake_run(example_request(), ("full", "qcfuse", "epic"))
+    assert len(calls.look(run, "epic", 0.3)) == 5
+    note, *_, agreement, overlap = calls.preview(run, "epic", 0.1)
+    assert "EPIC for ratio 0.10" in unpack(note) and "ratio 0.10" in agreement.layout.title.text and overlap.data
 
 
 def test_scenario_brings_question_chunks_and_recording(calls, warnings):
@@ -119,7 +128,8 @@ def test_run_files_open_as_replay_and_bad_ones_are_refused(calls, warnings):
 
 def test_stopped_and_broken_off_have_their_own_sentences(calls):
     status, job, run_button, stop_button = calls.stopped()
-    assert unpack(status)["message"].startswith("Stopped") and job is None and run_button.interactive and not stop_button.interactive
+    assert unpack(status)["message"].startswith("Stopped") and job is None and not run_button.interactive and not stop_button.interactive
+    assert [button.interactive for button in settled_buttons()] == [True, False]
     assert skipped(calls.ended_early(None))
     assert "broke off" in unpack(calls.ended_early(calls.begin("harbour", *FORM)[1]))["message"]
 
@@ -145,7 +155,7 @@ def test_page_builds_with_a_bounded_engine_lane_and_one_public_endpoint():
     page = build(FakeSession(), FakeRunFiles())
     engine = [fn for fn in page.fns.values() if fn.concurrency_id == "engine"]
     # Several may wait at once: the session runs them one by one and tells each its place.
-    assert len(engine) == 3 and {fn.concurrency_limit for fn in engine} == {16}
+    assert len(engine) == 4 and {fn.concurrency_limit for fn in engine} == {16}
     assert list(page.get_api_info()["named_endpoints"]) == ["/run"]
     options = launch_options()
     assert options["run_history"] is False and options["ssr_mode"] is False

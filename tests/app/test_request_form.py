@@ -7,6 +7,8 @@ import pytest
 from fakes import harbour_scenario
 
 from engine.errors import BadRequest
+from engine.types import CHUNK_CONTEXTS
+from viz.panels.fuse_controls import CONTEXTS
 from viz.panels.request_form import FusionForm, chunk_items, parse_form, parse_model_name
 
 SCENARIO, KNOWN = harbour_scenario(), ("full", "qcfuse", "reuse")
@@ -17,6 +19,16 @@ def test_prepared_question_brings_gold_answers_and_methods_in_reading_order():
     job = parse_form(GOOD, SCENARIO, KNOWN)
     assert job.request.gold_answers == ("Ilka Brandt",) and job.request.supporting and job.request.seed == 7
     assert job.methods == ("full", "qcfuse") and len(job.request.chunks) == 12
+
+
+def test_methods_come_from_the_method_list_and_are_the_usual_ones_before_it_was_touched():
+    assert parse_form(replace(GOOD, methods={"b64": "x"}), SCENARIO, KNOWN).methods == ("full", "reuse", "qcfuse")
+    assert parse_form(replace(GOOD, methods={"b64": "x", "chosen": ["qcfuse", "qcfuse"]}), SCENARIO, KNOWN).methods == ("qcfuse",)
+    assert parse_form(replace(GOOD, methods=["qcfuse+alone"]), SCENARIO, KNOWN).methods == ("qcfuse+alone",)
+
+
+def test_every_chunk_context_is_offered_with_a_sentence():
+    assert set(CONTEXTS) == set(CHUNK_CONTEXTS) and all(text.endswith(".") and ": " in text for text in CONTEXTS.values())
 
 
 def test_free_question_and_reordered_chunks():
@@ -42,7 +54,12 @@ def test_free_question_and_reordered_chunks():
         ({"ratio": 1.5}, "from 0 to 1"),
         ({"methods": []}, "No method is selected"),
         ({"methods": None}, "No method is selected"),
-        ({"methods": ["unknown"]}, "No method is selected"),
+        ({"methods": ["unknown"]}, "Unknown method 'unknown'"),
+        ({"methods": ["full", ""]}, "Unknown method ''"),
+        ({"methods": ["unknown+primed"]}, "Unknown method"),
+        ({"methods": {"chosen": []}}, "No method is selected"),
+        ({"methods": {"chosen": 3}}, "No method is selected"),
+        ({"methods": {"chosen": [["full"], {}]}}, "Unknown method"),
         ({"chunk_context": "moon"}, "Unknown chunk context"),
         ({"max_new_tokens": 0}, "from 1 to 512"),
         ({"max_new_tokens": 3.5}, "whole number"),

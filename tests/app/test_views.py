@@ -4,14 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fakes import example_request, fake_run
+from fakes import ALL_METHODS, example_request, fake_run
 
 from engine.types import Status, budget
+from viz import theme
+from viz.figures.bins import selective_masks
 from viz.panels.fuse_view import at_ratio, finished, first_method, method_view, preview_note, progress, run_view
 from viz.panels.tables import answer_cards, break_even, counts_table, one_off_cost, saved_seconds, top_tokens
-from viz.panels.verdict import banner, provenance_line, verdict
+from viz.panels.verdict import banner, provenance_line, ranking_line, verdict
 
 RUN = fake_run(example_request(repeats=3))
+MANY = fake_run(example_request(repeats=3), ALL_METHODS)
 
 
 def with_quality(name: str, **changes: object):
@@ -71,6 +74,30 @@ def test_counts_equal_the_run():
     assert "9 found in the store, 3 computed" in table["note"]
 
 
+def test_counts_of_many_methods_have_a_row_each():
+    table = counts_table(MANY)
+    assert len(table["rows"]) == len(ALL_METHODS) and table["columns"][1] == "Time to first token"
+    rows = {row[0]: dict(zip(table["columns"][1:], row[1:], strict=True)) for row in table["rows"]}
+    assert rows["QCFuse + primed"]["Chunks cached"] == "primed" and rows["Full prefill"]["Chunks cached"] == "–"
+    work = {name: float(row["Rows × layers, of full prefill"].split()[0]) for name, row in rows.items()}
+    assert work["Full prefill"] == 100 and work["CacheBlend"] == work["QCFuse"] + 2
+    assert rows["APE"]["Document tokens recomputed"].startswith("0 of")
+
+
+def test_a_method_that_wrote_no_answer_says_so():
+    silent = replace(RUN.method("qcfuse"), answer="", answer_ids=np.array([], dtype=np.int32))
+    cards = answer_cards(replace(RUN, methods=(RUN.method("full"), silent)))["cards"]
+    assert "no answer was generated" in cards[1]["answer_rest"] and cards[1]["same"] == "Nothing to compare."
+
+
+def test_many_methods_are_ranked_in_a_sentence_and_few_are_not():
+    line = ranking_line(MANY)
+    kls = {m.method: m.quality.kl_to_full for m in MANY.methods if m.method != "full"}
+    assert line.startswith(f"Of {len(ALL_METHODS) - 1} methods, closest to full prefill on this question: ") and "spreads overlap" in line
+    assert f"{theme.method_label(min(kls, key=kls.get))} (KL {min(kls.values()):.3f})" in line
+    assert ranking_line(RUN) == ""
+
+
 def test_break_even_is_never_where_nothing_is_saved():
     full, ours = RUN.method("full"), RUN.method("qcfuse")
     cost = sum(chunk.precompute_s for chunk in RUN.chunks)
@@ -93,11 +120,34 @@ def test_top_tokens_are_the_text_twin_of_the_map():
     table, method = top_tokens(RUN, "qcfuse"), RUN.method("qcfuse")
     assert len(table["rows"]) == 20 and table["rows"][0][3] == f"{method.ranking[0]:,}" and table["rows"][0][5] == "yes"
     assert "does not rank" in top_tokens(RUN, "reuse")["reason"]
+    blind = top_tokens(MANY, "epic")
+    assert {row[4] for row in blind["rows"]} == {"–"} and "does not look at the question" in blind["note"]
+    masks = selective_masks(MANY)
+    also = sum(mask[blind_position(blind) - MANY.system_len] for name, mask in masks.items() if name != "epic")
+    assert blind["rows"][0][6] == f"{also} of {len(masks) - 1}"
+
+
+def blind_position(table):
+    """Returns the position of a table's first token."""
+    return int(table["rows"][0][3].replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("epic", "does not look at the question"),
+        ("full", "computes every token"),
+        ("reuse", "recomputes no document token"),
+        ("ape", "no document"),
+    ],
+)
+def test_methods_without_scores_say_why(method, words):
+    assert words in method_view(MANY, method).attention.layout.annotations[0].text.replace("<br>", " ")
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.05, 0.3, 0.77, 1.0])
 def test_preview_ratio_shows_the_exact_set_and_keeps_the_run(ratio):
-    shown = at_ratio(RUN, "qcfuse", ratio)
+    shown = at_ratio(RUN, ratio)
     rows = shown.method("qcfuse").rows
     want = np.sort(RUN.method("qcfuse").ranking[: budget(ratio, RUN.num_doc_tokens)])
     assert rows[rows < RUN.question_start].tolist() == want.tolist()
@@ -106,9 +156,22 @@ def test_preview_ratio_shows_the_exact_set_and_keeps_the_run(ratio):
     method_view(RUN, "qcfuse", ratio)
 
 
+@pytest.mark.parametrize("ratio", [0.0, 0.1, 0.9])
+def test_preview_ratio_holds_for_every_method_that_ranks(ratio):
+    shown, num = at_ratio(MANY, ratio), budget(ratio, MANY.num_doc_tokens)
+    for before, after in zip(MANY.methods, shown.methods, strict=True):
+        picked = after.rows[(after.rows >= MANY.system_len) & (after.rows < MANY.question_start)]
+        if before.ranking is None:
+            assert after is before
+        else:
+            assert set(picked.tolist()) == set(before.ranking[:num].tolist())
+        if after.layer_rows is not None:
+            assert after.layer_rows[0] == len(MANY.tokens) and set(after.layer_rows[1:].tolist()) == {len(after.rows)}
+
+
 def test_preview_note_tells_measured_from_previewed():
     assert preview_note(RUN, "qcfuse", 0.3).startswith("This is the set that was run")
-    assert "Times and answers are those of ratio 0.30" in preview_note(RUN, "qcfuse", 0.5)
+    assert "Times and answers are those measured at ratio 0.30" in preview_note(RUN, "qcfuse", 0.5)
     assert "no ranking" in preview_note(RUN, "full", 0.5) and preview_note(None, "full", 0.5) == ""
 
 

@@ -107,3 +107,10 @@ def test_the_report_names_what_is_odd(tmp_path):
     assert report["over_context"] == ["e"] and len(report["bad_lines"]) == 1
     assert report["chunks"] == {"median": 2, "min": 2, "max": 2} and report["words_per_chunk"]["max"] == 154
     assert data_report(loaded.samples)["over_context"] is None
+
+
+def test_skipped_samples_are_the_first_of_the_same_order():
+    every = [sample.sample_id for sample in load_samples("scenarios", 9)]
+    assert [sample.sample_id for sample in load_set("scenarios", 5, skip=4).samples] == every[4:]
+    with pytest.raises(BadRequest, match="-1 samples"):
+        load_set("scenarios", 5, skip=-1)

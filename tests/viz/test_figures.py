@@ -8,9 +8,12 @@ import pytest
 from fakes import CRITICAL_LAYER, NUM_LAYERS, example_request, fake_run, injection_scenario, large_run
 
 from engine.types import FusionRequest, budget
+from viz.figures.agreement import agreement_figure, agreement_info
 from viz.figures.bins import anchor_positions, document_bins, prompt_bins, segment_bins
 from viz.figures.critical_attention import critical_attention_figure, critical_attention_info
 from viz.figures.kv_distance import kv_distance_figure, kv_distance_info
+from viz.figures.overlap import overlap_figure, overlap_info
+from viz.figures.question_flip import question_flip_figure, question_flip_info
 from viz.figures.selection_map import EXACT, QUESTION, SYSTEM, selection_map_figure, selection_map_info
 from viz.figures.timeline import timeline_figure, timeline_info
 from viz.figures.ttft_split import bar_text, ttft_split_figure, ttft_split_info
@@ -124,6 +127,7 @@ def test_figures_stay_under_a_megabyte_and_keep_fonts_readable(run):
     for figure in (
         selection_map_figure(selection_map_info(run, "qcfuse")),
         critical_attention_figure(critical_attention_info(run, "qcfuse")),
+        agreement_figure(agreement_info(run)),
         ttft_split_figure(ttft_split_info(run)),
         timeline_figure(timeline_info(run)),
         kv_distance_figure(kv_distance_info(run)),
@@ -153,6 +157,9 @@ def test_hostile_titles_and_tokens_reach_no_figure_as_markup():
     for figure in (
         selection_map_figure(selection_map_info(run, evil.method)),
         critical_attention_figure(critical_attention_info(run, evil.method)),
+        agreement_figure(agreement_info(run)),
+        overlap_figure(overlap_info(agreement_info(run))),
+        question_flip_figure(question_flip_info(run, run, evil.method)),
         ttft_split_figure(ttft_split_info(run)),
         timeline_figure(timeline_info(run)),
         kv_distance_figure(kv_distance_info(run)),

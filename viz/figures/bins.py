@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.types import MethodRun, Run
+from viz import theme
 from viz.figures import words
 
 # Two tokens a column up to 2,500 tokens, the size of the bundled scenarios.
@@ -70,6 +71,17 @@ def recomputed_mask(run: Run, method: MethodRun) -> np.ndarray:
     mask = np.zeros(len(run.tokens), dtype=bool)
     mask[method.rows] = True
     return mask
+
+
+def document_mask(run: Run, method: MethodRun) -> np.ndarray:
+    """Returns bool [N], document tokens computed afresh."""
+    return recomputed_mask(run, method)[run.system_len : run.question_start]
+
+
+def selective_masks(run: Run) -> dict[str, np.ndarray]:
+    """Returns bool [N] by method in reading order, for the methods that recompute some but not all document tokens."""
+    masks = {method.method: document_mask(run, method) for method in run.methods}
+    return {name: masks[name] for name in theme.method_order(masks) if 0 < masks[name].sum() < run.num_doc_tokens}
 
 
 def anchor_positions(method: MethodRun) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Attention of the question to each document token at the critical layer, and where the cut falls."""
+"""The score of each document token, mostly attention of the question at critical layers, and where the cut falls."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,10 @@ from engine.types import MethodRun, Run
 from viz import theme
 from viz.figures import words
 from viz.figures.bins import Bins, document_bins, quoted, rank_by_position, recomputed_mask, where
+from viz.figures.layers import layer_words
 
 NUM_LABELS = 4
+TITLE = "Score of each document token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class TopToken:
 @dataclass(frozen=True, eq=False, slots=True)
 class CriticalAttentionInfo:
     """Args:
+    layers: where the question's attention was read; () for scores that do not look at the question.
     scores: float64 [n], highest score of each column.
     chosen: bool [n], columns with a recomputed token.
     threshold: score of the last chosen token, None where nothing was chosen.
@@ -94,13 +97,21 @@ def _hover(run: Run, method: MethodRun, bins: Bins, per_token: np.ndarray) -> tu
     return tuple(lines)
 
 
+def no_scores_reason(method: MethodRun, num_doc_tokens: int) -> str:
+    """Returns why a method has no scores, in a sentence that is safe to draw."""
+    name = words.plain(theme.method_label(method.method))
+    if method.ranking is not None:
+        return f"{name} has no scores: it does not look at the question. The map shows what it picks."
+    if method.method == "full" or method.num_cache_hits < num_doc_tokens:
+        return f"{name} has no scores: it computes every token."
+    return f"{name} has no scores: it recomputes no document token."
+
+
 def critical_attention_figure(info: CriticalAttentionInfo | None, reason: str = "This method reads no attention scores.") -> go.Figure:
     """Returns the figure, or a titled empty one that says why."""
     if info is None:
-        return theme.empty_figure("Attention of the question", reason)
-    layout = theme.base_layout(
-        f"Attention of the question at layer {', '.join(map(str, info.layers))}", 340, _threshold_text(info), hovermode="x"
-    )
+        return theme.empty_figure(TITLE, reason)
+    layout = theme.base_layout(TITLE, 340, theme.broken(_subtitle(info)), hovermode="x")
     layout.dragmode = "zoom"
     layout.xaxis.update(title_text="prompt position (tokens)", range=[0, info.num_tokens], showgrid=False, tickformat=",d")
     low, high = _log_range(info)
@@ -113,10 +124,11 @@ def critical_attention_figure(info: CriticalAttentionInfo | None, reason: str = 
     return figure
 
 
-def _threshold_text(info: CriticalAttentionInfo) -> str:
-    if info.threshold is None:
-        return "no token chosen"
-    return f"threshold {info.threshold:.1e}: score of the last chosen token"
+def _subtitle(info: CriticalAttentionInfo) -> str:
+    name = words.plain(theme.method_label(info.method))
+    source = f"attention of the question at {layer_words(info.layers)}" if info.layers else "scores that do not look at the question"
+    cut = "no token chosen" if info.threshold is None else f"threshold {info.threshold:.1e}, the score of the last chosen token"
+    return f"{name}: {source}; {cut}"
 
 
 def _log_range(info: CriticalAttentionInfo) -> tuple[float, float]:

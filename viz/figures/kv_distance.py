@@ -9,6 +9,8 @@ from engine.types import Run
 from viz import theme
 from viz.figures import words
 
+PARTS = ("K", "V")
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KvCurve:
@@ -20,42 +22,58 @@ class KvCurve:
 
 @dataclass(frozen=True, slots=True)
 class KvDistanceInfo:
-    """One curve pair per method other than full prefill."""
+    """One curve pair per method other than full prefill; `unknown` are the methods whose distance cannot be taken."""
 
     curves: tuple[KvCurve, ...]
+    unknown: tuple[str, ...] = ()
 
 
 def kv_distance_info(run: Run) -> KvDistanceInfo:
     """Returns the distances of all methods that have them."""
+    others = [method for method in run.methods if method.method != "full"]
     return KvDistanceInfo(
-        tuple(
-            KvCurve(method.method, method.kv_distance)
-            for method in run.methods
-            if method.kv_distance is not None and method.method != "full"
-        )
+        tuple(KvCurve(method.method, method.kv_distance) for method in others if method.kv_distance is not None),
+        tuple(method.method for method in others if method.kv_distance is None),
     )
 
 
 def kv_distance_figure(
     info: KvDistanceInfo | None, reason: str = "Needs a run with full prefill and a method that reuses caches."
 ) -> go.Figure:
-    """Returns the curves, K solid and V dotted, or a titled empty figure that says why."""
+    """Returns one panel for K and one for V, or a titled empty figure that says why."""
     if info is None or not info.curves:
         return theme.empty_figure("KV distance to full prefill", reason)
-    layout = theme.base_layout("KV distance to full prefill", 340, hovermode="x unified")
-    layout.xaxis.update(title_text="layer", fixedrange=True)
-    layout.yaxis.update(title_text="relative distance", rangemode="tozero", fixedrange=True)
+    layout = theme.base_layout("KV distance to full prefill", 500 + 11 * len(info.curves), theme.broken(_unknown(info)), hovermode="x")
+    layout.hoverlabel.namelength = 30
+    layout.xaxis.update(title_text="layer", fixedrange=True, anchor="y2")
+    layout.yaxis.update(title_text="K, relative distance", rangemode="tozero", fixedrange=True, domain=[0.54, 1])
+    layout.yaxis2 = layout.yaxis.to_plotly_json() | {"domain": [0, 0.46], "title": {"text": "V, relative distance", "font": {"size": 13}}}
     figure = go.Figure(layout=layout)
     for curve in info.curves:
-        color, symbol = theme.method_color(curve.method), theme.method_symbol(curve.method)
-        for column, part, dash in ((0, "K", "solid"), (1, "V", "dot")):
-            figure.add_scatter(
-                x=np.arange(len(curve.distance)),
-                y=np.round(curve.distance[:, column].astype(float), 4),
-                mode="lines+markers",
-                name=f"{words.plain(theme.method_label(curve.method))} {part}",
-                line={"color": color, "dash": dash, "width": 2},
-                marker={"symbol": symbol if part == "K" else f"{symbol}-open", "size": 6, "color": color},
-                hovertemplate="%{y:.3f}",
-            )
+        for column in range(len(PARTS)):
+            _add_curve(figure, curve, column)
     return figure
+
+
+def _unknown(info: KvDistanceInfo) -> str:
+    names = ", ".join(words.plain(theme.method_label(name)) for name in info.unknown)
+    return f"not comparable: {names}" if names else ""
+
+
+def _add_curve(figure: go.Figure, curve: KvCurve, column: int) -> None:
+    color = theme.method_color(curve.method)
+    values = np.round(curve.distance[:, column].astype(float), 4)
+    # Few markers, at other layers for every method, so that curves on top of each other stay apart.
+    offset = sum(map(ord, curve.method)) % 6
+    marked = np.isin(np.arange(len(values)) % 6, offset) * 8
+    figure.add_scatter(
+        x=np.arange(len(values)),
+        y=values,
+        yaxis="y" if column == 0 else "y2",
+        mode="lines+markers",
+        name=words.plain(theme.method_label(curve.method)),
+        showlegend=column == 0,
+        line={"color": color, "dash": theme.method_dash(curve.method), "width": 2},
+        marker={"symbol": theme.method_symbol(curve.method), "size": marked, "color": color, "line": {"width": 0}},
+        hovertemplate="%{y:.3f}",
+    )

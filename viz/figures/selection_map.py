@@ -1,7 +1,8 @@
 """The token-selection map: which tokens are recomputed, over prompt position and layer.
 
 A method picks one set of tokens for all layers, so recomputed tokens are columns. K and V of layer 0 come from
-the embeddings and are exact for every token.
+the embeddings and are exact for every token. Some methods run all tokens through the first layers to find their set; those
+layers are drawn as computed, and K and V of the layer behind them as exact.
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from viz import theme
 from viz.figures import words
 from viz.figures.bins import Bins, anchor_positions, prompt_bins, quoted, rank_by_position, recomputed_mask, where
 from viz.figures.chunk_bands import Band, add_chunk_bands, chunk_bands
+from viz.figures.layers import Stretch, exact_layers, layer_words, stretches, whole_layers, wider_layers
 
 # Cell values: 0..100 is the share of a column's tokens that was recomputed, the rest are states.
 SYSTEM, QUESTION, EXACT = 120, 140, 160
@@ -26,6 +28,7 @@ class SelectionMapInfo:
     hover: n lines of safe text.
     chosen: float64, centres of the columns with a recomputed document token.
     anchors: int64, positions that stood in for the context in the probe.
+    layer_note: which layers ran more rows than the set, '' where none did.
     """
 
     method: str
@@ -36,6 +39,7 @@ class SelectionMapInfo:
     chosen: np.ndarray
     anchors: np.ndarray
     critical_layers: tuple[int, ...]
+    layer_note: str
     bands: tuple[Band, ...]
     num_recomputed: int
     num_doc_tokens: int
@@ -55,34 +59,46 @@ def selection_map_info(run: Run, method_name: str) -> SelectionMapInfo | None:
         method=method_name,
         ratio=run.ratio,
         bins=bins,
-        cells=_cells(run, bins, mask),
+        cells=_cells(run, method, bins, mask),
         hover=_hover(run, method, bins, mask, set(anchors.tolist())),
         chosen=bins.centres[bins.total(doc_mask.astype(np.int64)) > 0],
         anchors=anchors,
         critical_layers=method.critical_layers,
+        layer_note=_layer_note(run, method),
         bands=chunk_bands(run),
         num_recomputed=int(doc_mask.sum()),
         num_doc_tokens=run.num_doc_tokens,
     )
 
 
-def _cells(run: Run, bins: Bins, mask: np.ndarray) -> np.ndarray:
+def _cells(run: Run, method: MethodRun, bins: Bins, mask: np.ndarray) -> np.ndarray:
     column = np.rint(100 * bins.total(mask.astype(np.int64)) / bins.counts)
     starts = bins.edges[:-1]
     column[starts >= run.question_start] = QUESTION
     column[(starts < run.system_len) & (column == 0)] = SYSTEM
     cells = np.repeat(column[None].astype(np.uint8), run.num_layers, axis=0)
-    cells[0] = EXACT
+    cells[: exact_layers(run, method)] = EXACT
+    for layer in whole_layers(run, method):
+        cells[layer] = np.where(starts >= run.question_start, QUESTION, 100)
     return cells
 
 
+def _layer_note(run: Run, method: MethodRun) -> str:
+    whole, wider = whole_layers(run, method), wider_layers(run, method)
+    notes = [f"{layer_words(whole)} ran all {len(run.tokens):,} tokens"] if whole else []
+    if wider and method.layer_rows is not None:
+        most = int(method.layer_rows[list(wider)].max())
+        notes.append(f"{layer_words(wider)} ran up to {most:,} (which ones is not recorded)")
+    return ", ".join(notes)
+
+
 def _hover(run: Run, method: MethodRun, bins: Bins, mask: np.ndarray, anchors: set[int]) -> tuple[str, ...]:
-    ranks = rank_by_position(run, method)
+    ranks, num_exact = rank_by_position(run, method), exact_layers(run, method)
     done = bins.total(mask.astype(np.int64))
     lines = []
     for start, stop, num_done in zip(bins.edges[:-1].tolist(), bins.edges[1:].tolist(), done.tolist(), strict=True):
         place = f"position {start:,}" if stop - start == 1 else f"positions {start:,}–{stop - 1:,}"
-        state = _state(run, start, stop - start, num_done)
+        state = _state(run, start, stop - start, num_done, num_exact)
         if ranks is not None and run.system_len <= start < run.question_start:
             state += f"<br>rank {ranks[start:stop].min():,} of {run.num_doc_tokens:,}"
         if anchors and any(position in anchors for position in range(start, stop)):
@@ -91,12 +107,12 @@ def _hover(run: Run, method: MethodRun, bins: Bins, mask: np.ndarray, anchors: s
     return tuple(lines)
 
 
-def _state(run: Run, start: int, num_tokens: int, num_done: int) -> str:
+def _state(run: Run, start: int, num_tokens: int, num_done: int, num_exact: int) -> str:
     if start >= run.question_start:
         return "question: always computed"
     if start < run.system_len and not num_done:
         return "system prompt: cached, exact"
-    rest = f"layers 1–{run.num_layers - 1}"
+    rest = f"layers {num_exact}–{run.num_layers - 1}"
     if num_tokens > 1:
         return f"{num_done} of {num_tokens} tokens recomputed in {rest}"
     return f"recomputed in {rest}" if num_done else f"loaded in {rest}"
@@ -106,8 +122,9 @@ def selection_map_figure(info: SelectionMapInfo | None, reason: str = "This meth
     """Returns the map, or a titled empty figure that says why."""
     if info is None:
         return theme.empty_figure("Tokens recomputed, by layer", reason)
-    title = f"{words.plain(theme.method_label(info.method))}: tokens recomputed, by layer"
-    layout = theme.base_layout(title, 560, _binned(info), hovermode="x", bargap=0, barmode="overlay")
+    layout = theme.base_layout(
+        "Tokens recomputed, by layer", 560, theme.broken(_subtitle(info)), hovermode="x", bargap=0, barmode="overlay"
+    )
     layout.dragmode = "zoom"
     layout.xaxis.update(
         title_text="prompt position (tokens)",
@@ -131,13 +148,17 @@ def selection_map_figure(info: SelectionMapInfo | None, reason: str = "This meth
     add_chunk_bands(figure, info.bands, int(info.bins.edges[-1]))
     _add_marks(figure, info)
     _add_legend(figure, info)
-    for layer in info.critical_layers:
-        _add_critical_layer(figure, layer)
+    for stretch in stretches(info.critical_layers):
+        _add_outline(figure, stretch)
+    if info.critical_layers:
+        _add_layer_label(figure, info)
     return figure
 
 
-def _binned(info: SelectionMapInfo) -> str:
-    return f"binned by {info.bins.step}: share of tokens recomputed" if info.bins.step > 1 else "one column per token"
+def _subtitle(info: SelectionMapInfo) -> str:
+    binned = f"binned by {info.bins.step}: share of tokens recomputed" if info.bins.step > 1 else "one column per token"
+    notes = "; ".join(filter(None, [binned, info.layer_note]))
+    return f"{words.plain(theme.method_label(info.method))}: {notes}"
 
 
 def _add_cells(figure: go.Figure, info: SelectionMapInfo) -> None:
@@ -218,17 +239,23 @@ def _add_legend(figure: go.Figure, info: SelectionMapInfo) -> None:
         )
 
 
-def _add_critical_layer(figure: go.Figure, layer: int) -> None:
-    for width, color, dash in ((3, "#FFFFFF", "solid"), (1.5, "#111111", "solid")):
-        figure.add_shape(
-            type="rect", xref="paper", x0=0, x1=1, y0=layer - 0.5, y1=layer + 0.5, line={"width": width, "color": color, "dash": dash}
-        )
+def _add_outline(figure: go.Figure, layers: Stretch) -> None:
+    for width, color in ((3, "#FFFFFF"), (1.5, "#111111")):
+        place = {"x0": 0, "x1": 1, "y0": layers.first - 0.5, "y1": layers.last + 0.5}
+        figure.add_shape(type="rect", xref="paper", **place, line={"width": width, "color": color})
+
+
+def _add_layer_label(figure: go.Figure, info: SelectionMapInfo) -> None:
+    """Says over the topmost outline, or in it where there is no room above, which layers the scores are read at."""
+    first = min(info.critical_layers)
+    name = "critical layer" if len(info.critical_layers) == 1 else "layers"
+    listed = layer_words(info.critical_layers).partition(" ")[2]
     figure.add_annotation(
-        text=f"critical layer {layer}: scores are read here",
+        text=f"{name} {listed}: scores are read here",
         xref="paper",
         x=1,
-        y=layer - 0.5,
-        yanchor="bottom",
+        y=first - 0.5,
+        yanchor="bottom" if first > 1 else "top",
         xanchor="right",
         showarrow=False,
         bgcolor="#FFFFFF",

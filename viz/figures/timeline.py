@@ -9,7 +9,8 @@ from viz import theme
 from viz.figures import words
 
 LANES = ("disk", "copy", "device")
-SHOWN = ("probe", "select", "load", "load_wait", "recompute", "head")
+SHOWN = ("probe", "select", "load", "load_wait", "recompute", "correct", "head")
+LINE_PX = 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,15 @@ class TimelineInfo:
     rows: tuple[LaneRow, ...]
     end_s: float
 
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """Returns the line of each lane; the lines between them hold the names of the methods."""
+        places, line = [], 0
+        for i, row in enumerate(self.rows):
+            line += 2 if i == 0 or self.rows[i - 1].method != row.method else 1
+            places.append(line)
+        return tuple(places)
+
 
 def timeline_info(run: Run) -> TimelineInfo:
     """Returns the lanes up to the first token; decoding is left out."""
@@ -47,51 +57,54 @@ def timeline_figure(info: TimelineInfo | None, reason: str = "No timeline was re
     """Returns the lanes, or a titled empty figure that says why."""
     if info is None or not info.rows:
         return theme.empty_figure("Timeline up to the first token", reason)
-    rows = info.rows
-    layout = theme.base_layout("Timeline up to the first token", 160 + 46 * len(rows), barmode="overlay", bargap=0.5)
-    layout.margin.l = 14
+    rows, places = info.rows, info.heights
+    layout = theme.base_layout("Timeline up to the first token", 170 + LINE_PX * (places[-1] + 1), barmode="overlay")
     layout.xaxis.update(title_text="seconds since the request", range=[0, info.end_s * 1.03], fixedrange=False)
-    layout.yaxis.update(visible=False, range=[len(rows) - 0.4, -0.8], fixedrange=True)
+    layout.yaxis.update(
+        range=[places[-1] + 0.8, 0.3], fixedrange=True, showgrid=False, zeroline=False, tickvals=places, ticktext=[row.lane for row in rows]
+    )
     layout.dragmode = "zoom"
+    layout.legend.traceorder = "normal"
     figure = go.Figure(layout=layout)
     for stage in SHOWN:
-        _add_stage(figure, rows, stage)
-    for i, row in enumerate(rows):
-        figure.add_annotation(
-            text=f"{words.plain(theme.method_label(row.method))} · {row.lane}",
-            xref="paper",
-            x=0,
-            y=i - 0.24,
-            xanchor="left",
-            yanchor="bottom",
-            showarrow=False,
-            borderpad=0,
-        )
-    first = [(row.ttft_s, i) for i, row in enumerate(rows) if row.lane == "device"]
+        _add_stage(figure, info, stage)
+    for row, place in zip(rows, places, strict=True):
+        if row is next(other for other in rows if other.method == row.method):
+            _add_name(figure, row.method, place - 1)
+    _add_first_tokens(figure, info)
+    return figure
+
+
+def _add_name(figure: go.Figure, method: str, place: int) -> None:
+    text = f"<b>{words.plain(theme.method_label(method))}</b>"
+    figure.add_annotation(text=text, xref="paper", x=0, y=place, xanchor="left", yanchor="middle", showarrow=False, borderpad=0)
+
+
+def _add_first_tokens(figure: go.Figure, info: TimelineInfo) -> None:
+    first = [(row.ttft_s, place) for row, place in zip(info.rows, info.heights, strict=True) if row.lane == "device"]
     figure.add_scatter(
         x=[t for t, _ in first],
-        y=[i for _, i in first],
+        y=[place for _, place in first],
         mode="markers",
         name="first token",
         hovertext=[f"first token after {words.seconds(t)} (median)" for t, _ in first],
         hoverinfo="text",
-        marker={"symbol": "star", "size": 13, "color": theme.INK, "line": {"width": 1, "color": "#FFFFFF"}},
+        marker={"symbol": "star", "size": 12, "color": theme.INK, "line": {"width": 1, "color": "#FFFFFF"}},
     )
-    return figure
 
 
-def _add_stage(figure: go.Figure, rows: tuple[LaneRow, ...], stage: str) -> None:
-    drawn = [(i, row, span) for i, row in enumerate(rows) for span in row.spans if span.stage == stage]
+def _add_stage(figure: go.Figure, info: TimelineInfo, stage: str) -> None:
+    lanes = zip(info.rows, info.heights, strict=True)
+    drawn = [(place, row, span) for row, place in lanes for span in row.spans if span.stage == stage]
     if not drawn:
         return
-    label = "head" if stage == "head" else theme.STAGE_LABELS[stage]
     figure.add_bar(
         x=[span.end_s - span.start_s for _, _, span in drawn],
         base=[span.start_s for _, _, span in drawn],
-        y=[i for i, _, _ in drawn],
-        width=0.42,
+        y=[place for place, _, _ in drawn],
+        width=0.72,
         orientation="h",
-        name=label,
+        name="head" if stage == "head" else theme.STAGE_LABELS[stage],
         hovertext=[_hover(row, span) for _, row, span in drawn],
         hoverinfo="text",
         marker={

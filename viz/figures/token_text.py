@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from engine.types import Run
+from viz import theme
 from viz.figures import words
-from viz.figures.bins import anchor_positions, rank_by_position, recomputed_mask
+from viz.figures.bins import anchor_positions, rank_by_position, recomputed_mask, selective_masks
 
 MAX_TOKEN_CHARS = 400
 RECOMPUTED, ANCHOR, ANSWER = 1, 2, 4
@@ -29,12 +30,16 @@ class ChunkText:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TokenTextInfo:
-    """All chunks in prompt order; ranks (from 1) and scores by document token, or None."""
+    """All chunks in prompt order; ranks (from 1) and scores by document token, or None.
+
+    choices: bool [N] by method, document tokens recomputed by each method that chooses.
+    """
 
     method: str
     chunks: tuple[ChunkText, ...]
     ranks: np.ndarray | None
     scores: np.ndarray | None
+    choices: dict[str, np.ndarray]
     num_doc_tokens: int
     system_len: int
 
@@ -56,6 +61,7 @@ def token_text_info(run: Run, method_name: str) -> TokenTextInfo | None:
         chunks=tuple(_chunk_text(run, number, flags) for number in range(1, len(run.chunks) + 1)),
         ranks=None if ranks is None else ranks[doc],
         scores=method.scores,
+        choices=selective_masks(run),
         num_doc_tokens=run.num_doc_tokens,
         system_len=run.system_len,
     )
@@ -78,6 +84,7 @@ def token_text_data(info: TokenTextInfo | None, reason: str = "No run yet.") -> 
         "total": info.num_doc_tokens,
         "ranks": None if info.ranks is None else info.ranks.tolist(),
         "scores": None if info.scores is None else [float(f"{score:.3g}") for score in info.scores.tolist()],
+        "choices": [[theme.method_label(name), "".join(np.where(mask, "1", "0"))] for name, mask in info.choices.items()],
         "chunks": [
             {
                 "number": c.number,

@@ -82,7 +82,8 @@ def ttft_split_figure(info: TtftSplitInfo | None, reason: str = "No method has r
     if info is None or not info.rows:
         return theme.empty_figure("Time to first token", reason)
     rows = info.rows
-    layout = theme.base_layout(f"Time to first token ({_repeats(info)})", 150 + 62 * len(rows), barmode="stack", bargap=0.62)
+    height = 150 + (62 if len(rows) <= 4 else 48) * len(rows)
+    layout = theme.base_layout(f"Time to first token ({_repeats(info)})", height, barmode="stack", bargap=0.62)
     layout.margin.l = 14
     longest = max(max((*row.repeats_s, row.ttft_s, sum(row.parts_s))) for row in rows)
     layout.xaxis.update(title_text="seconds", range=[0, longest * 1.06], fixedrange=True)

@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from typing import Protocol
 
+from engine.claims import Evidence
+from engine.model.calibration import Calibration
+from engine.results import ResultSet
 from engine.scenarios import Scenario
 from engine.settings import Settings
 from engine.types import FusionRequest, Run, Status
@@ -36,6 +39,21 @@ class SessionLike(Protocol):
 
     def model_line(self) -> str:
         """Returns one line about the model in use."""
+
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """Returns the tables of critical layers, that of the model in use first."""
+
+    def results(self) -> tuple[ResultSet, ...]:
+        """Returns the shipped benchmark results."""
+
+    def results_left_out(self) -> tuple[str, ...]:
+        """Returns one sentence on each results file that could not be read."""
+
+    def open_results(self, data: bytes) -> ResultSet:
+        """Returns the result set in a file's bytes. Raises BadResultsFile."""
+
+    def evidence(self) -> Evidence:
+        """Returns what published claims are judged by."""
 
 
 class RunFiles(Protocol):

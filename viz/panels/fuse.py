@@ -3,28 +3,31 @@
 import gradio as gr
 
 from viz.panels.contract import RunFiles, SessionLike
-from viz.panels.fuse_callbacks import FuseCallbacks, idle_buttons
+from viz.panels.fuse_callbacks import FuseCallbacks
 from viz.panels.fuse_controls import Controls, build_controls
+from viz.panels.fuse_flip import wire_flip
 from viz.panels.fuse_results import Results, build_results
+from viz.panels.live import idle_buttons, settled_buttons
 from viz.panels.players import player
+from viz.panels.run_viewer import RunViewer
 
 QUIET = {"show_progress": "hidden", "api_visibility": "private"}
 # The session itself runs one request at a time and tells every other one its place; the limit only bounds who may wait.
 ENGINE = {"concurrency_id": "engine", "concurrency_limit": 16}
 
 
-def build_fuse(session: SessionLike, files: RunFiles, page: gr.Blocks) -> None:
-    """Builds the tab. Call inside a gr.Tab of `page`."""
+def build_fuse(session: SessionLike, files: RunFiles, page: gr.Blocks) -> RunViewer:
+    """Builds the tab and returns what other tabs show runs with. Call inside a gr.Tab of `page`."""
     banner = player("banner", "fuse-banner", "Result")
     with gr.Row(elem_id="fuse-columns"):
         with gr.Column(scale=0, min_width=340, elem_id="fuse-controls", elem_classes="fs-panel"):
             controls = build_controls(session)
         with gr.Column(scale=1, min_width=320, elem_id="fuse-results"):
             results = build_results(session)
-    _wire(FuseCallbacks(session, files), controls, results, banner, page)
+    return _wire(FuseCallbacks(session, files), controls, results, banner, page)
 
 
-def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr.HTML, page: gr.Blocks) -> None:
+def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr.HTML, page: gr.Blocks) -> RunViewer:
     run, shown, job = gr.State(None), gr.State(None), gr.State(None)
     buttons = [controls.run, controls.stop]
     show_in = [run, shown, results.method]
@@ -38,7 +41,15 @@ def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr
         controls.model_line,
         *results.of_run,
         *results.of_method,
+        *results.of_choices,
     ]
+    flipped = wire_flip(calls.session, results.flip, run, ENGINE)
+
+    def show(event: gr.events.Dependency) -> gr.events.Dependency:
+        return flipped(event.then(calls.show, show_in, show_out, **QUIET))
+
+    def show_scenario(event: gr.events.Dependency) -> gr.events.Dependency:
+        return show(event.then(calls.choose_scenario, [controls.scenario], chosen_out, queue=False, **QUIET))
 
     begun = controls.run.click(calls.begin, [controls.scenario, *controls.form], [results.status, job, *buttons], queue=False, **QUIET)
     engine = begun.then(
@@ -52,23 +63,24 @@ def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr
         **ENGINE,
     )
     engine.failure(calls.ended_early, [job], [results.status], queue=False, **QUIET)
-    engine.then(calls.show, show_in, show_out, **QUIET).then(idle_buttons, None, buttons, queue=False, **QUIET)
-    controls.stop.click(calls.stopped, None, [results.status, job, *buttons], cancels=[engine], queue=False, **QUIET)
+    show(engine).then(idle_buttons, None, buttons, queue=False, **QUIET)
+    stopped = controls.stop.click(calls.stopped, None, [results.status, job, *buttons], cancels=[engine], queue=False, **QUIET)
+    stopped.then(settled_buttons, None, buttons, queue=False, **QUIET)
 
     chosen_out = [controls.scenario, controls.question, controls.chunks, run, results.status]
     for event in (page.load, controls.scenario.input):
-        event(calls.choose_scenario, [controls.scenario], chosen_out, queue=False, **QUIET).then(calls.show, show_in, show_out, **QUIET)
+        show(event(calls.choose_scenario, [controls.scenario], chosen_out, queue=False, **QUIET))
 
-    look = {
-        "fn": calls.look,
-        "inputs": [run, results.method, results.preview],
-        "outputs": [results.preview_note, *results.of_method],
-        **QUIET,
-    }
-    results.method.input(trigger_mode="always_last", **look)
-    results.preview.input(trigger_mode="always_last", **look)
+    look_in, look_out = [run, results.method, results.preview], [results.preview_note, *results.of_method]
+    results.method.input(calls.look, look_in, look_out, trigger_mode="always_last", **QUIET)
+    results.preview.input(calls.preview, look_in, [*look_out, *results.of_choices], trigger_mode="always_last", **QUIET)
 
-    results.upload.upload(calls.open_file, [results.upload], [results.status, run], **QUIET).then(calls.show, show_in, show_out, **QUIET)
+    show(results.upload.upload(calls.open_file, [results.upload], [results.status, run], **QUIET))
     controls.load.click(calls.load_model, [controls.model], [results.status, controls.model_line], **QUIET, **ENGINE)
     timer = gr.Timer(2.0)
     timer.tick(calls.refresh_model_line, None, [controls.model_line, timer], queue=False, **QUIET)
+
+    def look(event: gr.events.Dependency) -> gr.events.Dependency:
+        return event.then(calls.preview, look_in, [*look_out, *results.of_choices], **QUIET)
+
+    return RunViewer(scenario=controls.scenario, method=results.method, preview=results.preview, show=show_scenario, look=look)

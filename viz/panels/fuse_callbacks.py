@@ -1,6 +1,5 @@
 """What happens on the Fuse tab: parse, one session call, values to show. Components are named in fuse.py."""
 
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -9,16 +8,17 @@ from typing import Any
 import gradio as gr
 
 from engine.errors import EngineError
-from engine.types import Run, Status
+from engine.types import Run
 from viz import theme
 from viz.panels.contract import RunFiles, SessionLike
-from viz.panels.fuse_view import finished, first_method, method_view, preview_note, progress, run_view, status
+from viz.panels.fuse_view import choice_view, finished, first_method, method_view, preview_label, preview_note, progress, run_view, status
+from viz.panels.live import buttons, failed, thinned, waiting_buttons
 from viz.panels.players import pack
 from viz.panels.request_form import FusionForm, Job, chunk_items, parse_form, parse_model_name
 from viz.panels.run_download import write_run
 
-MIN_GAP_S = 0.22
 Outputs = list[Any]
+NUM_SHOWN = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class FuseCallbacks:
         try:
             job = parse_form(FusionForm(*values), self.session.scenario(scenario or ""), self.session.method_names())
         except EngineError as error:
-            return [_failed(error), None, gr.skip(), gr.skip()]
-        return [pack(status("busy", "Waiting for the engine; it serves one request at a time.")), job, *_buttons(running=True)]
+            return [failed(error), None, gr.skip(), gr.skip()]
+        return [pack(status("busy", "Waiting for the engine; it serves one request at a time.")), job, *buttons(running=True)]
 
     def run(self, job: Job | None) -> Iterator[Outputs]:
         """Yields status and run; the run stays what it was until a new one is whole."""
@@ -43,41 +43,45 @@ class FuseCallbacks:
             return
         try:
             with closing(self.session.stream(job.request, job.methods)) as items:
-                for item in _thinned(items):
+                for item in thinned(items):
                     done = isinstance(item, Run)
                     yield [pack(finished(item) if done else progress(item)), item if done else gr.skip()]
         except EngineError as error:
-            yield [_failed(error), gr.skip()]
+            yield [failed(error), gr.skip()]
 
     def show(self, run: Run | None, shown: Run | None, wanted: str | None) -> Outputs:
-        """Returns banner, shown run, picture selector, preview, note, download, model line, then RunView and MethodView."""
+        """Returns banner, shown run, picture selector, preview, note, download, model line, then RunView, MethodView and ChoiceView."""
         if run is shown and run is not None:
-            return [gr.skip()] * 16
-        name, (banner, *of_run), ratio = first_method(run, wanted), run_view(run), run.ratio if run else 0.3
+            return [gr.skip()] * NUM_SHOWN
+        name, (banner, *of_run) = first_method(run, wanted), run_view(run)
+        ratio = run.ratio if run else 0.3
         choices = [(theme.method_label(m.method), m.method) for m in run.methods] if run else []
         return [
             pack(banner),
             run,
             gr.Radio(choices, value=name if run else None),
-            ratio,
+            gr.Slider(value=ratio, label=preview_label(run)),
             pack(preview_note(run, name, ratio)),
             write_run(self.files, run),
             self.session.model_line(),
-            *_packed(of_run),
-            *_packed(method_view(run, name)),
+            *_packed([*of_run, *method_view(run, name), *choice_view(run)]),
         ]
 
     def look(self, run: Run | None, name: str | None, ratio: float) -> Outputs:
-        """Returns the preview note and MethodView for another method or ratio; the engine is not called."""
+        """Returns the preview note and MethodView for another method; the engine is not called."""
         name = first_method(run, name)
         return [pack(preview_note(run, name, ratio)), *_packed(method_view(run, name, ratio))]
+
+    def preview(self, run: Run | None, name: str | None, ratio: float) -> Outputs:
+        """Returns what `look` returns and ChoiceView for another ratio; the engine is not called."""
+        return [*self.look(run, name, ratio), *choice_view(run, ratio)]
 
     def choose_scenario(self, name: str) -> Outputs:
         """Returns scenario, question and chunk list of a scenario, its recorded run (or none) and the status."""
         try:
             known = self.session.scenario(name or "")
         except EngineError as error:
-            return [gr.skip(), gr.skip(), gr.skip(), gr.skip(), _failed(error)]
+            return [gr.skip(), gr.skip(), gr.skip(), gr.skip(), failed(error)]
         run, line = self._recorded(known.name)
         questions = [question.question for question in known.questions]
         question = gr.Dropdown(questions, value=run.question if run else next(iter(questions), None))
@@ -87,13 +91,13 @@ class FuseCallbacks:
         try:
             run = self.session.recorded(name)
         except EngineError as error:
-            return None, _failed(error)
+            return None, failed(error)
         message = "Recorded run shown. Press Run to measure it here." if run else "Nothing recorded for this scenario. Press Run."
         return run, pack(status("idle", message))
 
     def stopped(self) -> Outputs:
         """Returns status, job, Run and Stop after the visitor pressed Stop."""
-        return [pack(status("idle", "Stopped. The run before it is still shown.")), None, *_buttons(running=False)]
+        return [pack(status("idle", "Stopped. The run before it is still shown.")), None, *waiting_buttons()]
 
     def ended_early(self, job: Job | None) -> Any:
         """Returns the status after a run that broke off; one that was stopped has no job any more and has its own sentence."""
@@ -107,14 +111,14 @@ class FuseCallbacks:
             yield [pack(status("busy", f"Loading {wanted}; this can take a minute.")), gr.skip()]
             yield [pack(status("done", self.session.select_model(wanted))), self.session.model_line()]
         except EngineError as error:
-            yield [_failed(error), self.session.model_line()]
+            yield [failed(error), self.session.model_line()]
 
     def open_file(self, data: bytes | None) -> Outputs:
         """Returns status and run of a chosen file; the run stays where the file does not hold."""
         try:
             run = self.files.parse_run(data or b"")
         except EngineError as error:
-            return [_failed(error), gr.skip()]
+            return [failed(error), gr.skip()]
         return [pack(status("done", "The run of the file is shown.")), run]
 
     def refresh_model_line(self) -> Outputs:
@@ -123,29 +127,5 @@ class FuseCallbacks:
         return [line, gr.Timer(active=line.lower().startswith("loading"))]
 
 
-def idle_buttons() -> Outputs:
-    """Returns Run and Stop as they are while nothing runs."""
-    return _buttons(running=False)
-
-
-def _buttons(running: bool) -> Outputs:
-    return [gr.Button(interactive=not running), gr.Button(interactive=running)]
-
-
-def _failed(error: EngineError) -> dict[str, str]:
-    gr.Warning(str(error).replace("<", "‹").replace(">", "›"), title="Not run")
-    return pack(status("error", str(error)))
-
-
 def _packed(values: Any) -> Outputs:
     return [pack(value) if isinstance(value, dict) else value for value in values]
-
-
-def _thinned(items: Iterator[Status | Run]) -> Iterator[Status | Run]:
-    """Yields at most about four statuses a second, and always the run."""
-    last = 0.0
-    for item in items:
-        now = time.monotonic()
-        if isinstance(item, Run) or now - last >= MIN_GAP_S:
-            last = now
-            yield item

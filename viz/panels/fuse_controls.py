@@ -4,14 +4,20 @@ from dataclasses import dataclass
 
 import gradio as gr
 
+from engine.method_list import method_notes
 from engine.types import CHUNK_CONTEXTS
-from viz import theme
 from viz.panels.contract import SessionLike
+from viz.panels.fuse_offer import method_groups
 from viz.panels.players import player
 from viz.panels.request_form import chunk_items
 
-DEFAULT_METHODS = ("full", "reuse", "qcfuse")
-CONTEXT_LABELS = {"system": "behind the system prompt", "alone": "each chunk alone"}
+CONTEXTS = {
+    "system": "Behind the system prompt: each chunk is cached as if it came first, then what it saw is dropped.",
+    "alone": "Alone, as in the papers: each chunk is cached at position 0 and has seen nothing.",
+    "primed": "Primed: behind the system prompt and a neutral text that stands in for earlier chunks; the first chunk without it.",
+    "primed-mean": "Primed, mean: as primed, behind each of several neutral texts in turn, and the mean of the caches is stored.",
+    "primed-one": "Primed, one version: every chunk behind the neutral text, the first one too, so that each is stored once.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +28,7 @@ class Controls:
     question: gr.Dropdown
     chunks: gr.HTML
     ratio: gr.Slider
-    methods: gr.CheckboxGroup
+    methods: gr.HTML
     chunk_context: gr.Radio
     max_new_tokens: gr.Slider
     temperature: gr.Slider
@@ -55,7 +61,7 @@ def build_controls(session: SessionLike) -> Controls:
     scenarios = session.scenarios()
     first = scenarios[0] if scenarios else None
     questions = [question.question for question in first.questions] if first else []
-    names = theme.method_order(session.method_names())
+    rules = {note.name: note.rule for note in method_notes()}
     scenario = gr.Dropdown(
         [(s.title, s.name) for s in scenarios],
         value=first.name if first else None,
@@ -78,17 +84,32 @@ def build_controls(session: SessionLike) -> Controls:
     ratio = gr.Slider(
         0, 1, value=0.3, step=0.05, label="Recompute ratio", info="Share of the document tokens to recompute.", elem_id="fuse-ratio"
     )
-    methods = gr.CheckboxGroup(
-        [(theme.method_label(name), name) for name in names],
-        value=[n for n in DEFAULT_METHODS if n in names],
-        label="Methods",
-        elem_id="fuse-methods",
-    )
+    with gr.Accordion("Methods", open=True, elem_id="fuse-methods-box"):
+        methods = player("methods", "fuse-methods", "Methods", method_groups(session.method_names(), rules))
     with gr.Accordion("Retrieved chunks", open=True, elem_id="fuse-chunks-box"):
         chunks = player("chunk_list", "fuse-chunks", "Retrieved chunks", chunk_items(first) if first else {"items": []})
+    with gr.Accordion("How chunk caches are made", open=False, elem_id="fuse-context-box"):
+        context = gr.Radio(
+            [(CONTEXTS.get(name, name), name) for name in CHUNK_CONTEXTS],
+            value="system",
+            label="What a chunk has seen when it is cached",
+            info="Methods with “+ primed” bring their own.",
+            elem_id="fuse-context",
+            elem_classes="fs-sentences",
+        )
     with gr.Accordion("Advanced", open=False, elem_id="fuse-advanced"):
         advanced = _build_advanced(session)
-    return Controls(scenario=scenario, question=question, chunks=chunks, ratio=ratio, methods=methods, run=run, stop=stop, **advanced)
+    return Controls(
+        scenario=scenario,
+        question=question,
+        chunks=chunks,
+        ratio=ratio,
+        methods=methods,
+        chunk_context=context,
+        run=run,
+        stop=stop,
+        **advanced,
+    )
 
 
 def _build_advanced(session: SessionLike) -> dict[str, gr.blocks.Block]:
@@ -109,9 +130,6 @@ def _build_advanced(session: SessionLike) -> dict[str, gr.blocks.Block]:
         "load": load,
         "model_line": gr.Textbox(
             session.model_line(), label="Model in use", interactive=False, lines=1, max_lines=3, elem_id="fuse-model-line"
-        ),
-        "chunk_context": gr.Radio(
-            [(CONTEXT_LABELS[name], name) for name in CHUNK_CONTEXTS], value="system", label="Chunk caches computed", elem_id="fuse-context"
         ),
         "max_new_tokens": gr.Slider(1, 128, value=32, step=1, label="Answer length (tokens)", elem_id="fuse-length"),
         "temperature": gr.Slider(0, 2, value=0, step=0.1, label="Temperature", info="0 is greedy.", elem_id="fuse-temperature"),

@@ -8,9 +8,10 @@ import plotly.graph_objects as go
 
 from engine.types import MethodRun, Run, Status, budget
 from viz import theme
-from viz.figures import words
-from viz.figures.critical_attention import critical_attention_figure, critical_attention_info
+from viz.figures.agreement import agreement_figure, agreement_info
+from viz.figures.critical_attention import critical_attention_figure, critical_attention_info, no_scores_reason
 from viz.figures.kv_distance import kv_distance_figure, kv_distance_info
+from viz.figures.overlap import overlap_figure, overlap_info
 from viz.figures.selection_map import selection_map_figure, selection_map_info
 from viz.figures.timeline import timeline_figure, timeline_info
 from viz.figures.token_text import token_text_data, token_text_info
@@ -41,6 +42,13 @@ class MethodView(NamedTuple):
     top: dict[str, Any]
 
 
+class ChoiceView(NamedTuple):
+    """What compares the choices of all methods at the ratio previewed."""
+
+    agreement: go.Figure
+    overlap: go.Figure
+
+
 def run_view(run: Run | None) -> RunView:
     """Returns the pictures of a run, or empty ones that say what to do."""
     return RunView(
@@ -55,9 +63,9 @@ def run_view(run: Run | None) -> RunView:
 
 def method_view(run: Run | None, method_name: str, ratio: float | None = None) -> MethodView:
     """Returns the pictures of one method, with the tokens it would pick at another ratio where it ranked them."""
-    shown = at_ratio(run, method_name, ratio) if run is not None and ratio is not None else run
-    label = words.plain(theme.method_label(method_name))
-    why = f"{label} reads no attention scores: it picks no tokens." if run else EMPTY
+    shown = at_ratio(run, ratio) if run is not None and ratio is not None else run
+    method = shown.method(method_name) if shown else None
+    why = no_scores_reason(method, shown.num_doc_tokens) if shown and method else EMPTY
     return MethodView(
         map=selection_map_figure(selection_map_info(shown, method_name) if shown else None, EMPTY),
         attention=critical_attention_figure(critical_attention_info(shown, method_name) if shown else None, why),
@@ -66,30 +74,52 @@ def method_view(run: Run | None, method_name: str, ratio: float | None = None) -
     )
 
 
-def at_ratio(run: Run, method_name: str, ratio: float) -> Run:
-    """Returns the run with one method's rows as they would be at `ratio`: exact, from its full ranking."""
-    method = run.method(method_name)
-    if method is None or method.ranking is None or ratio == run.ratio:
-        return run
+def choice_view(run: Run | None, ratio: float | None = None) -> ChoiceView:
+    """Returns who chose which token, and how much every two methods agree."""
+    if run is None:
+        return ChoiceView(agreement_figure(None, EMPTY), overlap_figure(None, EMPTY))
+    info = agreement_info(at_ratio(run, run.ratio if ratio is None else ratio))
+    return ChoiceView(agreement_figure(info), overlap_figure(overlap_info(info)))
+
+
+def at_ratio(run: Run, ratio: float) -> Run:
+    """Returns the run with the rows of all methods as they would be at `ratio`: exact, from their full rankings.
+
+    A method without a ranking keeps its rows.
+    """
+    return run if ratio == run.ratio else replace(run, methods=tuple(_at_ratio(run, m, ratio) for m in run.methods), ratio=ratio)
+
+
+def _at_ratio(run: Run, method: MethodRun, ratio: float) -> MethodRun:
+    if method.ranking is None:
+        return method
     picked = method.ranking[: budget(ratio, run.num_doc_tokens)]
     outside = method.rows[(method.rows < run.system_len) | (method.rows >= run.question_start)]
     rows = np.sort(np.concatenate([picked, outside])).astype(np.int32)
-    methods = tuple(replace(m, rows=rows) if m is method else m for m in run.methods)
-    return replace(run, methods=methods, ratio=ratio)
+    per_layer = method.layer_rows
+    if per_layer is not None:
+        per_layer = np.where(per_layer == len(method.rows), len(rows), per_layer).astype(np.int32)
+    return replace(method, rows=rows, layer_rows=per_layer)
 
 
 def preview_note(run: Run | None, method_name: str, ratio: float) -> str:
-    """Returns what the ratio slider over the map shows."""
+    """Returns what the ratio slider over the map shows: what is measured, and what follows from the ranking."""
     method = run.method(method_name) if run else None
     if run is None or method is None:
         return ""
+    name = theme.method_label(method_name)
     if method.ranking is None:
-        return f"{theme.method_label(method_name)} has no ranking, so its picture is the same at every ratio."
+        return f"{name} has no ranking, so its picture is the same at every ratio. Times and answers are measured at ratio {run.ratio:.2f}."
     if abs(ratio - run.ratio) < 1e-9:
-        return f"This is the set that was run (ratio {run.ratio:.2f})."
+        return f"This is the set that was run (ratio {run.ratio:.2f}): times and answers are measured at it, the set is exact at any ratio."
     num = budget(ratio, run.num_doc_tokens)
-    exact = f"Preview: the exact {num:,} tokens for ratio {ratio:.2f}, from the recorded ranking."
-    return f"{exact} Times and answers are those of ratio {run.ratio:.2f}."
+    exact = f"Preview: the exact {num:,} tokens of {name} for ratio {ratio:.2f}, from the recorded ranking."
+    return f"{exact} Times and answers are those measured at ratio {run.ratio:.2f}."
+
+
+def preview_label(run: Run | None) -> str:
+    """Returns the label of the ratio slider, which marks the measured ratio."""
+    return "Ratio shown" if run is None else f"Ratio shown (times are measured at {run.ratio:.2f})"
 
 
 def first_method(run: Run | None, wanted: str | None = None) -> str:
@@ -113,7 +143,7 @@ def progress(item: Status) -> dict[str, Any]:
     wait = f"Waiting: {ahead} request{'s' if ahead > 1 else ''} ahead. " if ahead else ""
     fraction = item.fraction if np.isfinite(item.fraction) else 0.0
     name, colon, rest = item.message.partition(": ")
-    message = f"{theme.method_label(name)}: {rest}" if colon and name in theme.METHOD_LABELS else item.message
+    message = f"{theme.method_label(name)}: {rest}" if colon and theme.method_family(name) in theme.METHODS else item.message
     return status("busy", wait + message, fraction, dict(item.answers))
 
 

@@ -6,8 +6,11 @@ from typing import Any
 import gradio as gr
 
 from viz.panels.api import make_run
+from viz.panels.claims import build_claims
+from viz.panels.compare import build_compare, show_in
 from viz.panels.contract import RunFiles, SessionLike
 from viz.panels.fuse import ENGINE, build_fuse
+from viz.panels.layers import build_layers
 
 STYLE = Path(__file__).resolve().parents[2] / "assets" / "fusescope.css"
 HEADER = """
@@ -27,8 +30,17 @@ def build(session: SessionLike, files: RunFiles | None = None) -> gr.Blocks:
         files = runfile
     with gr.Blocks(title="Fusescope", fill_width=True, analytics_enabled=False, delete_cache=(3600, 3600)) as page:
         gr.HTML(HEADER, apply_default_css=False, js_on_load=None)
-        with gr.Tabs(selected="fuse"), gr.Tab("Fuse", id="fuse"):
-            build_fuse(session, files, page)
+        with gr.Tabs(selected="fuse") as tabs:
+            with gr.Tab("Fuse", id="fuse"):
+                viewer = build_fuse(session, files, page)
+            with gr.Tab("Compare", id="compare"):
+                compare = build_compare(session, page)
+            with gr.Tab("Claims", id="claims"):
+                claims = build_claims(session, page)
+            with gr.Tab("Layers", id="layers"):
+                build_layers(session, page)
+        show_in(viewer, compare, tabs)
+        compare.file_opened.then(claims.show, [compare.opened], [claims.view], show_progress="hidden", api_visibility="private")
         gr.api(make_run(session), api_name="run", **ENGINE)
     page.queue(default_concurrency_limit=4, max_size=32)
     return page
@@ -36,7 +48,9 @@ def build(session: SessionLike, files: RunFiles | None = None) -> gr.Blocks:
 
 def launch_options() -> dict[str, Any]:
     """Returns how the page is served: our look, no history shared between visitors, nothing from other hosts."""
-    look = gr.themes.Default(primary_hue="blue", secondary_hue="amber", neutral_hue="slate", text_size="lg").set(
+    # Gradio 6.31 ships this font's weight 600, which its own theme asks for, with almost no letters in it; 700 is whole.
+    letters = (gr.themes.LocalFont("Source Sans Pro", weights=(400, 700)), "ui-sans-serif", "system-ui", "sans-serif")
+    look = gr.themes.Default(primary_hue="blue", secondary_hue="amber", neutral_hue="slate", text_size="lg", font=letters).set(
         block_info_text_color="#4B5563",
         block_info_text_color_dark="#B6BECB",
         block_info_text_size="14px",

@@ -8,6 +8,7 @@ from engine.errors import BadRequest
 from engine.scenarios import Scenario
 from engine.types import Chunk, FusionRequest
 from viz import theme
+from viz.panels.fuse_offer import default_methods
 
 PREVIEW_CHARS = 90
 
@@ -37,7 +38,7 @@ class Job:
 
 def parse_form(form: FusionForm, scenario: Scenario, known_methods: tuple[str, ...]) -> Job:
     """Returns the job of a form. Raises BadRequest with one sentence for the visitor."""
-    methods = theme.method_order(name for name in known_methods if name in _names(form.methods))
+    methods = theme.method_order(set(_names(form.methods, known_methods)))
     if not methods:
         raise BadRequest("No method is selected; tick at least one.")
     request = scenario.request(
@@ -81,8 +82,18 @@ def _kept_chunks(value: Any, scenario: Scenario) -> tuple[Chunk, ...]:
     return tuple(known[str(chunk_id)] for chunk_id in kept)
 
 
-def _names(value: Any) -> list[Any]:
-    return value if isinstance(value, list | tuple) else []
+def _names(value: Any, known: tuple[str, ...]) -> list[str]:
+    """Returns the names in a list, or in the method list's value; the usual ones before that was touched.
+
+    A name with additions that are not on offer passes where its method is known: the session knows which additions there are.
+    """
+    names = value.get("chosen", default_methods(known)) if isinstance(value, dict) else value
+    checked = []
+    for name in names if isinstance(names, list | tuple) else ():
+        if not isinstance(name, str) or (name not in known and ("+" not in name or theme.method_family(name) not in known)):
+            raise BadRequest(f"Unknown method {str(name)[:40]!r}; known ones are: {', '.join(known)}.")
+        checked.append(name)
+    return checked
 
 
 def _number(name: str, value: Any) -> float:

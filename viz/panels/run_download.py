@@ -1,4 +1,4 @@
-"""Writes the shown run where Gradio can hand it out. Knows nothing of Gradio."""
+"""Writes what is shown to a file where Gradio can hand it out. Knows nothing of Gradio."""
 
 import contextlib
 import hashlib
@@ -16,12 +16,14 @@ SUFFIX = ".run.json.gz"
 
 
 def write_run(files: RunFiles, run: Run | None, folder: Path | None = None) -> str | None:
-    """Returns the path of the run's file, named by scenario and time; files older than an hour go."""
-    if run is None:
-        return None
+    """Returns the path of the run's file, named by scenario and time."""
+    return None if run is None else write_download(file_name(run), files.dump_run(run), folder)
+
+
+def write_download(name: str, data: bytes, folder: Path | None = None) -> str:
+    """Returns the path of a new file called `name`; files older than an hour go."""
     folder = folder or Path(tempfile.gettempdir()) / "fusescope-downloads"
-    data = files.dump_run(run)
-    target = folder / hashlib.sha256(data).hexdigest()[:16] / file_name(run)
+    target = folder / hashlib.sha256(data).hexdigest()[:16] / name
     folder.mkdir(parents=True, exist_ok=True)
     _prune(folder, time.time() - KEEP_S)
     target.parent.mkdir(exist_ok=True)

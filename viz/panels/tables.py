@@ -8,10 +8,18 @@ import numpy as np
 from engine.types import MethodRun, Run
 from viz import theme
 from viz.figures import words
+from viz.figures.bins import selective_masks
 from viz.figures.ttft_split import speed_words, ttft_split_info
 from viz.panels.verdict import EMPTY, num_recomputed
 
-NUM_TOP = 20
+NUM_TOP, MAX_COLUMNS = 20, 5
+CONTEXT_WORDS = {
+    "system": "behind the system prompt",
+    "alone": "alone",
+    "primed": "primed",
+    "primed-mean": "primed, mean",
+    "primed-one": "primed, one version",
+}
 _COST_NOTE = (
     "The one-off cost is paid once per chunk, whoever asks about it (inferred from the chunks computed here where others were found); "
     "break-even is the number of requests after which the saved time has paid for it."
@@ -44,10 +52,15 @@ def _card(run: Run, method: MethodRun, full: MethodRun | None) -> dict[str, Any]
         "share": f"{words.percent(share)} of document tokens computed",
         "speed": _speed(run, method, full),
         "answer_same": method.answer[:cut],
-        "answer_rest": method.answer[cut:] or ("" if method.answer.strip() else "(empty answer)"),
+        "answer_rest": method.answer[cut:] or ("" if method.answer.strip() else _no_answer(method)),
         "same": _sameness(method, full),
-        "facts": [(name, _fact(getattr(method.quality, key), form), text) for name, key, form, text in FACTS],
+        "facts": quality_facts(method),
     }
+
+
+def quality_facts(method: MethodRun) -> list[tuple[str, str, str]]:
+    """Returns name, value and meaning of every measure of quality."""
+    return [(name, _fact(getattr(method.quality, key), form), text) for name, key, form, text in FACTS]
 
 
 def _speed(run: Run, method: MethodRun, full: MethodRun | None) -> str:
@@ -61,11 +74,17 @@ def _common_prefix(text: str, other: str) -> int:
     return cut if cut in (len(text), 0) else text.rfind(" ", 0, cut + 1) + 1
 
 
+def _no_answer(method: MethodRun) -> str:
+    return "(empty answer)" if len(method.answer_ids) else "(no answer was generated, only token probabilities were measured)"
+
+
 def _sameness(method: MethodRun, full: MethodRun | None) -> str:
     if full is None:
         return "Full prefill was not run, so there is nothing to compare with."
     if method is full:
         return "The reference: every token computed."
+    if not len(method.answer_ids):
+        return "Nothing to compare."
     if np.array_equal(method.answer_ids, full.answer_ids) and method.answer == full.answer:
         return "Same answer as full prefill, token for token."
     first = method.quality.first_diverging_token
@@ -79,15 +98,17 @@ def _fact(value: float | None, form: str) -> str:
 
 
 def counts_table(run: Run | None) -> dict[str, Any]:
-    """Returns what each method computed, loaded and saved, one column per method."""
+    """Returns what each method computed, loaded and saved: one column per method, one row per method where there are many."""
     if run is None or not run.methods:
         return {"caption": "Counts", "columns": [], "rows": [], "reason": EMPTY, "note": ""}
-    rows = [[name, *(cell(run, method) for method in run.methods)] for name, cell in _COUNTS]
+    rows = [["", *(theme.method_label(method.method) for method in run.methods)]]
+    rows += [[name, *(cell(run, method) for method in run.methods)] for name, cell in _COUNTS]
+    if len(run.methods) > MAX_COLUMNS:
+        rows = [list(row) for row in zip(*rows, strict=True)]
     num_new = sum(chunk.source == "computed" for chunk in run.chunks)
     found = f"Chunk caches of this run: {len(run.chunks) - num_new} found in the store, {num_new} computed for it."
     note = f"{found} {_COST_NOTE} Page cache of the disk: {run.provenance.page_cache}."
-    columns = ["", *(theme.method_label(method.method) for method in run.methods)]
-    return {"caption": "What was computed, loaded and saved", "columns": columns, "rows": rows, "reason": "", "note": note}
+    return {"caption": "What was computed, loaded and saved", "columns": rows[0], "rows": rows[1:], "reason": "", "note": note}
 
 
 def _spread(_: Run, method: MethodRun) -> str:
@@ -156,32 +177,48 @@ def _of_documents(run: Run, num: int) -> str:
     return f"{num:,} of {run.num_doc_tokens:,} ({words.percent(num / max(1, run.num_doc_tokens))})"
 
 
+def _work(run: Run, method: MethodRun) -> str:
+    """Returns the share of all rows of all layers that were computed; layers where a method runs every token count whole."""
+    per_layer = method.layer_rows if method.layer_rows is not None else np.full(run.num_layers, len(method.rows))
+    return words.percent(float(per_layer.sum()) / max(1, len(run.tokens) * run.num_layers))
+
+
 _COUNTS = (
     ("Time to first token", _spread),
     ("Saved against full prefill", _saved),
     ("Document tokens recomputed", lambda run, m: _of_documents(run, num_recomputed(run, m))),
+    ("Rows × layers, of full prefill", _work),
     ("Cache hits (tokens reused)", lambda run, m: _of_documents(run, m.num_cache_hits)),
     ("Question tokens computed", lambda run, m: f"{int((m.rows >= run.question_start).sum()):,}"),
     ("KV loaded", lambda run, m: words.size(m.loaded_bytes)),
+    ("Chunks cached", lambda run, m: "–" if m.method == "full" else CONTEXT_WORDS.get(m.chunk_context, m.chunk_context)),
     ("One-off cost of the caches", _one_off),
     ("Break-even", _pays),
 )
 
 
 def top_tokens(run: Run | None, method_name: str) -> dict[str, Any]:
-    """Returns the best-ranked tokens as a table, the text twin of the map."""
+    """Returns the best-ranked tokens as a table, the text twin of the map; with the methods that recompute each."""
     method = run.method(method_name) if run else None
     caption = f"Top {NUM_TOP} tokens of {theme.method_label(method_name)}"
-    columns = ["Rank", "Token", "Chunk", "Position", "Score", "Recomputed"]
+    columns = ["Rank", "Token", "Chunk", "Position", "Score", "Recomputed", "Also by"]
     if run is None or method is None or method.ranking is None:
         reason = f"{theme.method_label(method_name)} does not rank tokens." if run and method else EMPTY
         return {"caption": caption, "columns": columns, "rows": [], "reason": reason, "note": ""}
-    rows = [_token_row(run, method, rank, int(p)) for rank, p in enumerate(method.ranking[:NUM_TOP], start=1)]
-    return {"caption": caption, "columns": columns, "rows": rows, "reason": "", "note": ""}
+    others = {name: mask for name, mask in selective_masks(run).items() if name != method_name}
+    rows = [_token_row(run, method, others, rank, int(p)) for rank, p in enumerate(method.ranking[:NUM_TOP], start=1)]
+    note = (
+        ""
+        if method.scores is not None
+        else f"{theme.method_label(method_name)} ranks tokens without scores: it does not look at the question."
+    )
+    return {"caption": caption, "columns": columns, "rows": rows, "reason": "", "note": note}
 
 
-def _token_row(run: Run, method: MethodRun, rank: int, position: int) -> list[str]:
+def _token_row(run: Run, method: MethodRun, others: dict[str, np.ndarray], rank: int, position: int) -> list[str]:
     chunk = next((f"{i} {c.title}" for i, c in enumerate(run.chunks, start=1) if c.start <= position < c.stop), "–")
     score = f"{method.scores[position - run.system_len]:.2e}" if method.scores is not None else "–"
     token = run.tokens[position][:40].replace("\n", "⏎").replace(" ", "␣")
-    return [str(rank), token, words.shorten(chunk, 60), f"{position:,}", score, "yes" if position in method.rows else "no"]
+    also = sum(bool(mask[position - run.system_len]) for mask in others.values())
+    done = "yes" if position in method.rows else "no"
+    return [str(rank), token, words.shorten(chunk, 60), f"{position:,}", score, done, f"{also} of {len(others)}" if others else "–"]

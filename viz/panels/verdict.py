@@ -10,6 +10,7 @@ from viz.figures.ttft_split import speed_words, ttft_split_info
 
 EMPTY = "No run yet. Pick a question and press Run."
 PLAIN_METHODS = ("full", "reuse")
+MANY = 3
 
 
 def banner(run: Run | None) -> dict[str, Any]:
@@ -22,6 +23,7 @@ def banner(run: Run | None) -> dict[str, Any]:
         "details": provenance_line(run),
         "question": run.question,
         "verdict": verdict(run),
+        "ranking": ranking_line(run),
         "notices": list(run.notices),
     }
 
@@ -56,6 +58,30 @@ def verdict(run: Run) -> str:
         return f"{done}: first token after {words.seconds(method.ttft_s)}{_quality(method, None)}."
     speed = f"{words.seconds(method.ttft_s)} instead of {words.seconds(full.ttft_s)} ({_speed(run, method)})"
     return f"{done}: first token after {speed}{_quality(method, full)}."
+
+
+def ranking_line(run: Run) -> str:
+    """Returns which of many methods were closest to full prefill and which were fastest; '' for few."""
+    others = [method for method in run.methods if method.method != "full"]
+    if len(others) < MANY:
+        return ""
+    return f"Of {len(others)} methods, {'; '.join(filter(None, (_closest(others), _fastest(others))))}."
+
+
+def _closest(methods: list[MethodRun]) -> str:
+    known = [(method.quality.kl_to_full, method.method) for method in methods if method.quality.kl_to_full is not None]
+    best = [f"{theme.method_label(name)} (KL {kl:.3f})" for kl, name in sorted(known)[:2]]
+    return f"closest to full prefill on this question: {', then '.join(best)}" if best else ""
+
+
+def _fastest(methods: list[MethodRun]) -> str:
+    """Returns the fastest method and those whose spread overlaps with its own."""
+    ordered = sorted(methods, key=lambda method: method.ttft_s)
+    slowest = max(ordered[0].ttft_repeats_s, default=ordered[0].ttft_s)
+    level = [m for m in ordered if min(m.ttft_repeats_s, default=m.ttft_s) <= slowest]
+    names = ", ".join(theme.method_label(method.method) for method in level[:MANY])
+    more = f" and {len(level) - MANY} more" if len(level) > MANY else ""
+    return f"fastest: {names}{more}{' (spreads overlap)' if len(level) > 1 else ''}"
 
 
 def num_recomputed(run: Run, method: MethodRun) -> int:

@@ -52,6 +52,7 @@ def load_set(
     with_spans: bool = False,
     skip_bad: bool = False,
     packing: Packing = Packing(),  # noqa: B008 - frozen
+    skip: int = 0,
 ) -> LoadedSet:
     """Returns samples of a set by name or JSONL path. Raises BadRequest with one sentence.
 
@@ -62,9 +63,15 @@ def load_set(
         with_spans: take only samples whose answer spans are known.
         skip_bad: leave out lines of a file that are no samples instead of stopping at the first.
         packing: how short passages of files and of the hub are joined to chunks.
+        skip: samples at the front of the order that are left out, so that what was tuned on them is measured on others.
     """
     if num is not None and num < 1:
         raise BadRequest(f"The number of samples is {num}; it must be at least 1.")
+    if skip < 0:
+        raise BadRequest(f"{skip} samples are to be skipped; the number must be 0 or more.")
+    if skip and num is not None:
+        whole = load_set(source, skip + num, seed, with_spans=with_spans, skip_bad=skip_bad, packing=packing)
+        return LoadedSet(whole.samples[skip:], whole.bad_lines)
     name, _, length = source.partition(":")
     if source == "generated":
         return LoadedSet(generated_samples(num or NUM_GENERATED, seed))

@@ -21,7 +21,7 @@ from engine.model.calibration import Calibration, LayerScore, calibration_path
 from engine.runtime import Runtime, load_runtime
 from engine.settings import Settings
 from engine.tuning.data import TuningSet, add_arguments, load_sets
-from engine.tuning.layer_choice import candidate_layers, kl_step
+from engine.tuning.layer_choice import candidate_layers, kl_rule
 from engine.tuning.layer_profile import Profile, profile_layers
 from engine.tuning.pooled import pooled_error, pooled_mean
 
@@ -32,17 +32,22 @@ def main(argv: list[str] | None = None) -> int:
     add_arguments(parser, num=16)
     parser.add_argument("--ratio", type=float, default=0.10, help="recompute ratio at which KL decides between layers")
     parser.add_argument(
-        "--kl", default="every:2", help="layers whose KL is measured: all, tied (those that recall leaves), or every:K and the tied ones"
+        "--kl",
+        default="every:2",
+        help="layers whose KL is measured: all, tied (those that recall leaves), or beside these every:K-th or the best:K by recall",
+    )
+    parser.add_argument(
+        "--by", default="recall", choices=("recall", "kl"), help="recall, ties by KL (the papers' criterion), or KL alone"
     )
     parser.add_argument("--out", type=Path, help="folder of the table; the cache folder otherwise")
     args = parser.parse_args(argv)
     try:
-        kl_step(args.kl)
+        kl_rule(args.kl)
         settings = Settings.from_env()
         runtime = load_runtime(args.model or settings.model, settings)
         sets = load_sets(args, lambda chunk: len(runtime.prompts.chunk(chunk)))
         profile = profile_layers(runtime, sets, args.ratio, args.kl)
-        table = _table(runtime, sets, profile, args.ratio)
+        table = _table(runtime, sets, profile, args.ratio, args.by)
         folder = args.out or settings.cache_dir / "calibration"
         folder.mkdir(parents=True, exist_ok=True)
         path = calibration_path(folder, runtime.model.spec.name)
@@ -54,16 +59,22 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _table(runtime: Runtime, sets: Sequence[TuningSet], profile: Profile, ratio: float) -> Calibration:
+def _table(runtime: Runtime, sets: Sequence[TuningSet], profile: Profile, ratio: float, by: str) -> Calibration:
     recall, recall_se = pooled_mean(profile.recall), pooled_error(profile.recall)
     kl = dict(zip(profile.kl_layers, zip(pooled_mean(profile.kl).tolist(), pooled_error(profile.kl).tolist(), strict=True), strict=True))
-    order = candidate_layers(profile.recall, profile.layers).chosen({layer: mean for layer, (mean, _) in kl.items()})
+    means = {layer: mean for layer, (mean, _) in kl.items()}
+    by_recall = candidate_layers(profile.recall, profile.layers).chosen(means)
+    order = by_recall if by == "recall" else tuple(sorted(means, key=means.__getitem__))
+    rule = (
+        f"ties within two standard errors by KL to full prefill at r={ratio:g}. KL alone: {_lowest(profile)}."
+        if by == "recall"
+        else f"chosen by KL to full prefill at r={ratio:g} among the layers it was measured for. Recall, ties by KL: {_named(by_recall)}."
+    )
     return Calibration(
         model=runtime.model.spec.name,
         layers=order,
         origin="measured",
-        note=f"Recall@10 % of answer tokens on {', '.join(tuning.label for tuning in sets)}, each set of equal weight; ties within one "
-        f"standard error by KL to full prefill at r={ratio:g}. KL alone: {_lowest(profile)}.",
+        note=f"Recall@10 % of answer tokens on {', '.join(tuning.label for tuning in sets)}, each set of equal weight; {rule}",
         created=datetime.date.today().isoformat(),
         num_samples=sum(map(len, profile.recall)),
         num_layers=runtime.model.spec.num_layers,
@@ -76,7 +87,11 @@ def _table(runtime: Runtime, sets: Sequence[TuningSet], profile: Profile, ratio:
 def _lowest(profile: Profile) -> str:
     """Returns the three layers of lowest KL, best first."""
     order = np.argsort(pooled_mean(profile.kl), kind="stable")[:3]
-    return ", ".join(str(profile.kl_layers[i]) for i in order)
+    return _named([profile.kl_layers[i] for i in order])
+
+
+def _named(layers: Sequence[int]) -> str:
+    return ", ".join(map(str, layers))
 
 
 def _print(table: Calibration, sets: Sequence[TuningSet], profile: Profile, path: Path) -> None:

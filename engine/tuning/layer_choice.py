@@ -18,10 +18,11 @@ NUM_ERRORS = 2.0
 
 
 class Candidates(NamedTuple):
-    """Layers by falling recall: those that tie with the best one, and the next ones where fewer than three do."""
+    """Layers by falling recall: those that tie with the best one, the next ones where fewer than three do, and all."""
 
     tied: tuple[int, ...]
     others: tuple[int, ...]
+    ranked: tuple[int, ...]
 
     def chosen(self, kl: Mapping[int, float]) -> tuple[int, ...]:
         """Returns the layers, best first: those that tie by mean KL to full prefill, then the others by it."""
@@ -41,24 +42,28 @@ def candidate_layers(recall: Sequence[np.ndarray], layers: Sequence[int]) -> Can
     order = [int(i) for i in np.argsort(-mean, kind="stable")]
     tied = tuple(layers[i] for i in order if is_tied[i])
     rest = tuple(layers[i] for i in order if not is_tied[i])
-    return Candidates(tied, rest[: max(0, LEAST - len(tied))])
+    return Candidates(tied, rest[: max(0, LEAST - len(tied))], (*tied, *rest))
 
 
 def measured_layers(rule: str, candidates: Candidates, layers: Sequence[int]) -> tuple[int, ...]:
-    """Returns the layers whose KL is measured, ascending: "all", "tied" (the candidates) or "every:K" and the candidates.
-
-    Raises BadRequest.
-    """
-    step = kl_step(rule)
-    chosen = {*candidates.tied, *candidates.others}
-    return tuple(sorted(chosen | set(layers[step - 1 :: step] if step else ())))
+    """Returns the layers whose KL is measured, ascending: those of the rule and the candidates. Raises BadRequest."""
+    kind, number = kl_rule(rule)
+    more = layers[number - 1 :: number] if kind == "every" else candidates.ranked[:number]
+    return tuple(sorted({*candidates.tied, *candidates.others, *more}))
 
 
-def kl_step(rule: str) -> int:
-    """Returns the step of "every:K", 1 for "all" and 0 for "tied". Raises BadRequest."""
+class KlRule(NamedTuple):
+    """Which layers KL is measured for beside the candidates: "every" K-th, or the K "best" by recall."""
+
+    kind: str
+    number: int
+
+
+def kl_rule(rule: str) -> KlRule:
+    """Returns what "all", "tied", "every:K" or "best:K" says. Raises BadRequest."""
     if rule in ("all", "tied"):
-        return int(rule == "all")
-    kind, _, step = rule.partition(":")
-    if kind == "every" and step.isascii() and step.isdigit() and int(step) > 0:
-        return int(step)
-    raise BadRequest(f"--kl is {rule!r}; it must be all, tied or every:K with a whole number K, such as every:2.")
+        return KlRule("every", 1) if rule == "all" else KlRule("best", 0)
+    kind, _, number = rule.partition(":")
+    if kind in ("every", "best") and number.isascii() and number.isdigit() and int(number) > 0:
+        return KlRule(kind, int(number))
+    raise BadRequest(f"--kl is {rule!r}; it must be all, tied, every:K or best:K with a whole number K, such as every:2.")

@@ -120,9 +120,11 @@ def test_layers_that_tie_in_recall_are_told_apart_by_kl():
     assert measured_layers("tied", found, (4, 5, 6, 7)) == (4, 5, 6)
     assert measured_layers("all", found, (4, 5, 6, 7)) == (4, 5, 6, 7)
     assert measured_layers("every:4", found, (4, 5, 6, 7)) == (4, 5, 6, 7)
+    assert measured_layers("best:2", found, (4, 5, 6, 7)) == (4, 5, 6)
+    assert measured_layers("best:4", found, (4, 5, 6, 7)) == (4, 5, 6, 7)
 
 
-@pytest.mark.parametrize("rule", ["most", "every", "every:0", "every:x", "all:2"])
+@pytest.mark.parametrize("rule", ["most", "every", "every:0", "every:x", "all:2", "best", "best:0"])
 def test_an_unknown_kl_rule_is_one_sentence(rule):
     with pytest.raises(BadRequest, match="--kl is"):
         measured_layers(rule, candidate_layers([np.ones((2, 1))], (1,)), (1,))

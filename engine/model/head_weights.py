@@ -8,7 +8,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from engine.model.calibration import calibration_path
+from engine.model.calibration import calibration_path, short_name
 from engine.model.spec import ModelSpec
 
 logger = logging.getLogger(__name__)
@@ -41,16 +41,24 @@ class HeadWeights:
 
 
 def find_head_weights(spec: ModelSpec, cache_dir: Path) -> HeadWeights | None:
-    """Returns the weights fitted on this machine, else the shipped ones, else None."""
-    for folder in (cache_dir / "head_weights", SHIPPED_DIR):
-        path = calibration_path(folder, spec.name)
-        if path.is_file():
-            try:
-                found = msgspec.json.decode(path.read_bytes(), type=HeadWeights)
-            except (msgspec.DecodeError, OSError) as error:
-                logger.warning("the head weights %s are passed over: %s", path, error)
-                continue
-            fits = found.layers and max(found.layers) < spec.num_layers and all(len(row) == spec.num_heads for row in found.weights)
-            if fits and len(found.weights) == len(found.layers) and found.format == FORMAT:
-                return found
+    """Returns the weights fitted on this machine, else the shipped ones of a model of that name, else None."""
+    for path in (calibration_path(cache_dir / "head_weights", spec.name), *sorted(SHIPPED_DIR.glob("*.json"))):
+        found = _read(path)
+        if found and short_name(found.model) == short_name(spec.name) and _fits(found, spec):
+            return found
     return None
+
+
+def _read(path: Path) -> HeadWeights | None:
+    if not path.is_file():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=HeadWeights)
+    except (msgspec.DecodeError, OSError) as error:
+        logger.warning("the head weights %s are passed over: %s", path, error)
+        return None
+
+
+def _fits(found: HeadWeights, spec: ModelSpec) -> bool:
+    shapes_agree = len(found.weights) == len(found.layers) and all(len(row) == spec.num_heads for row in found.weights)
+    return found.format == FORMAT and bool(found.layers) and max(found.layers) < spec.num_layers and shapes_agree

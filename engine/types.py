@@ -153,7 +153,7 @@ class MethodRun:
     """
 
     method: str
-    params: dict[str, float | int | str]
+    params: dict[str, bool | float | int | str]
     rows: np.ndarray
     ranking: np.ndarray | None
     scores: np.ndarray | None

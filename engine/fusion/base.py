@@ -101,7 +101,7 @@ class FusionMethod(ABC):
     def select(self, context: SelectionContext) -> FusionPlan:
         """Returns the rows to recompute. Raises Cancelled, StoreError, BadRequest."""
 
-    def params(self) -> dict[str, float | int | str]:
+    def params(self) -> dict[str, bool | float | int | str]:
         """Returns the configuration, field by field."""
         return {field: getattr(self, field) for field in field_names(type(self))}
 

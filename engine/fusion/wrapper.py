@@ -52,7 +52,7 @@ class Wrapper(FusionMethod):
         """Returns the inner method's."""
         return self.inner.rope_positions(prompt)
 
-    def params(self) -> dict[str, float | int | str]:
+    def params(self) -> dict[str, bool | float | int | str]:
         """Returns the inner method's parameters and its own."""
         own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "inner"}
         return {**self.inner.params(), **own}

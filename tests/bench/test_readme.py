@@ -24,12 +24,12 @@ def test_the_table_holds_what_was_measured():
 
 
 def test_an_old_table_is_told_and_rewritten(tmp_path, monkeypatch, capsys):
-    text = f"# Title\n{readme.BEGIN}\nold\n{readme.END}\nrest\n"
+    text = f"# Title\n{readme.BEGIN}\nSTALE\n{readme.END}\nrest\n"
     path = tmp_path / "README.md"
     path.write_text(text)
     monkeypatch.setattr(readme, "README", path)
     assert main(["readme", "--check"]) == 2 and path.read_text() == text
     assert main(["readme"]) == 0
-    assert "old" not in path.read_text() and path.read_text().endswith("rest\n")
+    assert "STALE" not in path.read_text() and path.read_text().endswith("rest\n")
     assert main(["readme", "--check"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["rows"][0]["changed"] is False

@@ -8,6 +8,7 @@ from types import ModuleType
 from torch import Tensor
 
 from kernels import reference, torch_ops
+from kernels.linear import has_onednn
 from kernels.rows import RowSet
 
 logger = logging.getLogger(__name__)
@@ -43,9 +44,10 @@ def load_ops(kind: str = "auto", device: str = "cpu") -> KernelOps:
         raise KernelsUnavailable("The Triton kernels are not part of this version; use FUSESCOPE_KERNELS=torch or auto.")
     if kind == "reference":
         return reference_ops()
+    name = "torch, oneDNN products" if device == "cpu" and has_onednn() else "torch"
     if kind == "auto":
-        logger.info("kernels: torch on %s", device)
-    return _ops("torch", torch_ops)
+        logger.info("kernels: %s on %s", name, device)
+    return _ops(name, torch_ops)
 
 
 def _ops(name: str, source: ModuleType) -> KernelOps:

@@ -1,41 +1,30 @@
 """Matrix products with a weight that is laid out once, for the many small and middling row counts of fusion."""
 
-import platform
-
-import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, float32
 
-
-def has_onednn() -> bool:
-    """Returns whether this torch can multiply through oneDNN with weights laid out for it.
-
-    Measured at 34 to 2,483 rows of a 576-wide model: 2.1 to 2.4 times as fast as the BLAS behind torch's own product on an AMD
-    Zen 4, as it does not lay out the weight anew in every call; on Intel AVX-512 equal to twice as fast.
-    """
-    if not (torch.backends.mkldnn.is_available() and platform.machine() in ("x86_64", "AMD64")):
-        return False
-    return hasattr(torch.ops.mkldnn, "_linear_pointwise") and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
-
-
-def onednn_product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Returns rows @ weight.T + bias; float32 on the CPU, where `has_onednn`.
-
-    A weight that is a strided view is legal but hundreds of times slower; hand in contiguous or packed ones.
-    """
-    return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+from kernels.onednn import onednn_product, packed
+from kernels.products import fastest_products
 
 
 class Linear:
-    """rows [R, in] -> rows @ weight.T + bias [R, out]; weight: [out, in]. Holds a packed copy of the weight where that pays."""
+    """rows [R, in] -> rows @ weight.T + bias [R, out]; weight: [out, in]. Holds the weight as the device multiplies fastest.
+
+    Where it is packed, that is a copy: the caller lets go of its own.
+    """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        self._bias = bias
-        self._is_packed = weight.device.type == "cpu" and weight.dtype == torch.float32 and has_onednn()
-        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None) if self._is_packed else weight
+        self.bias = bias
+        self._is_packed = weight.device.type == "cpu" and weight.dtype == float32 and fastest_products().weights
+        self._weight = packed(weight) if self._is_packed else weight
+
+    @property
+    def weight(self) -> Tensor:
+        """Returns the weight [out, in] in plain layout, a new tensor where it is packed."""
+        return self._weight.to_dense() if self._is_packed else self._weight
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Returns the product as a new tensor."""
         if self._is_packed:
-            return onednn_product(rows, self._weight, self._bias)
-        return F.linear(rows, self._weight, self._bias)
+            return onednn_product(rows, self._weight, self.bias)
+        return F.linear(rows, self._weight, self.bias)

@@ -1,6 +1,6 @@
 """The law: every operation in plain float32 torch, without cleverness. Other versions must agree with these.
 
-Shapes: R computed rows, T keys, S question tokens, Hq query heads, Hkv KV heads, D head size.
+Shapes: R computed rows, T keys, S question tokens, Hq query heads, Hkv KV heads, D head size, N scores.
 """
 
 import math
@@ -8,6 +8,7 @@ import math
 import torch
 from torch import Tensor
 
+from kernels.batch import KeysValues, Pages, RowBatch
 from kernels.rows import RowSet
 
 
@@ -94,3 +95,64 @@ _REDUCTIONS = {
 def rank_tokens(scores: Tensor) -> Tensor:
     """Returns int64 [N], indices by score descending; equal scores keep the order of their positions."""
     return torch.sort(scores, descending=True, stable=True).indices
+
+
+def topk_select(scores: Tensor, count: int) -> Tensor:
+    """Returns int64 [count], ascending: the indices of the highest of N scores, of equal ones those that come first."""
+    return rank_tokens(scores)[:count].sort().values
+
+
+def sparse_prefill_attention(
+    query: Tensor, keys: Tensor, values: Tensor, rows: RowBatch, window: int | None = None, sinks: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Returns `selected_attention` of a batch of requests, [R, Hq, D], and its log-sum-exp, float32 [R, Hq].
+
+    query: [R, Hq, D]; keys, values: [slots, Hkv, D], in which `rows` says where each request's keys are.
+
+    Args:
+        window: a row sees only this many keys, its own the last of them; None for all.
+        sinks: keys of every request, its first ones, that rows see beyond the window.
+    """
+    out = torch.empty_like(query)
+    lse = torch.empty(query.shape[:2], dtype=torch.float32, device=query.device)
+    group = query.shape[1] // keys.shape[1]
+    for request, (start, stop) in enumerate(rows.row_spans()):
+        slots = rows.slots(request)
+        k = keys[slots].float().repeat_interleave(group, dim=1)
+        v = values[slots].float().repeat_interleave(group, dim=1)
+        index, position = torch.arange(slots.shape[0], device=keys.device)[None, :], rows.positions[start:stop, None]
+        hidden = index > position
+        if window is not None:
+            hidden |= (position - index >= window) & (index >= sinks)
+        scores = torch.einsum("rhd,thd->hrt", query[start:stop].float(), k) / math.sqrt(query.shape[-1])
+        scores.masked_fill_(hidden[None], float("-inf"))
+        lse[start:stop] = torch.logsumexp(scores, dim=-1).T
+        out[start:stop] = torch.einsum("hrt,thd->rhd", torch.softmax(scores, dim=-1), v)
+    return out, lse
+
+
+def rotate_scatter_keys(
+    stored: KeysValues, fresh: KeysValues, source: Tensor, cos: Tensor, sin: Tensor, cache: KeysValues, pages: Pages | None = None
+) -> None:
+    """Writes a layer of one request to its cache: keys rotated, values as they are, fresh rows in the place of stored ones.
+
+    Args:
+        stored: [n, Hkv, D] each, position t in row t, keys not rotated; n may be less than T. Rows with a fresh one are not read.
+        fresh: [R, Hkv, D] each, keys not rotated.
+        source: int32 [T], for every position the row of `fresh` to take, or -1 for the stored one.
+        cos, sin: [T, D / 2], as of `rotate_keys`.
+        cache: [slots, Hkv, D] each; position t goes to slot t, or where `pages` (of one request) has it.
+    """
+    at = torch.arange(source.shape[0], device=source.device)
+    slots = at if pages is None else pages.table[0].long()[at // pages.size] * pages.size + at % pages.size
+    is_fresh = source >= 0
+    merged = []
+    for old, new in zip(stored, fresh, strict=True):
+        rows = torch.empty(source.shape[0], *new.shape[1:], dtype=new.dtype, device=new.device)
+        rows[~is_fresh] = old[at[~is_fresh]]
+        rows[is_fresh] = new[source[is_fresh].long()]
+        merged.append(rows)
+    rotated = torch.empty_like(merged[0])
+    rotate_keys(merged[0], cos[:, None, :], sin[:, None, :], rotated)
+    cache.keys[slots] = rotated
+    cache.values[slots] = merged[1]

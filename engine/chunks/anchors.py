@@ -62,10 +62,13 @@ class AnchorBank:
     def gather(self, placed: Sequence[Placed], num_layers: int, ratio: float, rule: AnchorRule) -> Anchors:
         """Returns the anchors of layers 0..num_layers-1, rotated at their places; the first chunk is taken whole.
 
-        The first chunk is the system part (2606.05875, eq. 14). Raises StoreError where a chunk has to be read.
+        The first chunk is the system part (2606.05875, eq. 14). A part that is in the request's cache already is left out.
+        Raises StoreError where a chunk has to be read.
         """
         parts = []
         for i, p in enumerate(placed):
+            if p.chunk is None:
+                continue
             own = self._chunk(p.chunk, num_layers, 1.0 if i == 0 else ratio, rule)
             parts.append(_ChunkAnchors(own.index + p.start, own.keys, own.values))
         positions = torch.cat([part.index for part in parts], dim=1)

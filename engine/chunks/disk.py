@@ -8,12 +8,13 @@ import weakref
 from pathlib import Path
 from threading import Lock
 
-from engine.chunks.file import StoredChunk, open_chunk
+from engine.chunks.direct import DirectFile, direct_hindrance
+from engine.chunks.file import OpenFile, StoredChunk, open_chunk
 from engine.chunks.folder import ChunkFolder, FolderEntry
 from engine.chunks.key import ChunkKey
 from engine.chunks.layout import DamagedFile
 from engine.chunks.notices import Notices
-from engine.chunks.verify import Signature
+from engine.chunks.verify import FileHandle, Signature
 from engine.errors import StoreError
 
 
@@ -23,9 +24,10 @@ class DiskChunks:
     Args:
         root: the folder, made when missing.
         capacity_bytes: bound of all its chunk files, set-aside ones included.
+        direct: read chunks past the page cache where the file system lets one; `direct_hindrance` says why not.
     """
 
-    def __init__(self, root: Path, capacity_bytes: int, notices: Notices) -> None:
+    def __init__(self, root: Path, capacity_bytes: int, notices: Notices, direct: bool = False) -> None:
         self._folder = ChunkFolder(root)
         self._capacity_bytes = capacity_bytes
         self._notices = notices
@@ -38,6 +40,8 @@ class DiskChunks:
             self._folder.prepare()
         except OSError as error:
             self._tell_unwritable(error)
+        self.direct_hindrance = direct_hindrance(root) if direct else "the store reads through it"
+        self._open_file: OpenFile = FileHandle if self.direct_hindrance else DirectFile
         self._make_room()
 
     @property
@@ -55,7 +59,7 @@ class DiskChunks:
         with self._lock:
             trusted = self._verified.get(chunk_hash)
         try:
-            chunk = open_chunk(self._folder.path(chunk_hash), key, trusted)
+            chunk = open_chunk(self._folder.path(chunk_hash), key, trusted, self._open_file)
         except DamagedFile as error:
             self._set_aside(chunk_hash, str(error))
             return None

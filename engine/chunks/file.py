@@ -1,5 +1,6 @@
 """One chunk's KV as a thing to read layers from, in a file or in memory. Knows nothing of the store's folder or bounds."""
 
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 from typing import Literal, Protocol
@@ -13,6 +14,7 @@ from engine.chunks.verify import FileHandle, Signature, verify_file
 from engine.errors import StoreError
 
 Source = Literal["disk", "memory"]
+OpenFile = Callable[[Path], FileHandle]
 
 
 class StoredChunk:
@@ -65,6 +67,13 @@ class StoredChunk:
         except OSError as error:
             raise StoreError(f"The chunk {self._body.name} cannot be opened ({error.strerror}); compute it again.") from error
 
+    def drop_pages(self) -> None:
+        """Lets the next read of a chunk on disk come from the disk, not from the system's page cache. Raises StoreError."""
+        try:
+            self._body.drop_pages()
+        except OSError as error:
+            raise StoreError(f"The chunk {self._body.name} cannot be opened ({error.strerror}); compute it again.") from error
+
     def close(self) -> None:
         """Lets go of the open file once no thread reads from it; harmless when repeated."""
         self._closed = True
@@ -102,11 +111,12 @@ def hold_chunk(key: ChunkKey, tensors: ChunkTensors) -> StoredChunk:
     return StoredChunk(key, owned.token_scores, tensors.time_s, _MemoryBody(Layout.of(key), owned))
 
 
-def open_chunk(path: Path, key: ChunkKey, trusted: Signature | None) -> StoredChunk:
+def open_chunk(path: Path, key: ChunkKey, trusted: Signature | None, open_file: OpenFile = FileHandle) -> StoredChunk:
     """Returns the chunk in a file, verified and closed again, and marks the file as used now.
 
     Args:
         trusted: signature of the file as this process last verified it; its checksum is not computed again.
+        open_file: how the chunk's layers will be read; verifying goes through the page cache.
     Raises:
         DamagedFile: the file is not the key's chunk. OSError: it cannot be opened or read.
     """
@@ -118,7 +128,7 @@ def open_chunk(path: Path, key: ChunkKey, trusted: Signature | None) -> StoredCh
     scores = torch.empty(2, key.num_layers, key.num_tokens, dtype=torch.float32)
     if not file.read_exactly(raw_bytes(scores), verified.data_start):
         raise DamagedFile("it is too short")
-    return StoredChunk(key, scores, verified.time_s, _DiskBody(path, key, signature, verified.data_start))
+    return StoredChunk(key, scores, verified.time_s, _DiskBody(path, key, signature, verified.data_start, open_file))
 
 
 class _Body(Protocol):
@@ -130,6 +140,8 @@ class _Body(Protocol):
     signature: Signature | None
 
     def open(self) -> None: ...
+
+    def drop_pages(self) -> None: ...
 
     def read(self, offset: int, buffer: memoryview) -> None: ...
 
@@ -151,6 +163,9 @@ class _MemoryBody:
     def open(self) -> None:
         """Does nothing: memory is always open."""
 
+    def drop_pages(self) -> None:
+        """Does nothing: there is no disk to read from."""
+
     def read(self, offset: int, buffer: memoryview) -> None:
         """Copies the tensor that starts at `offset` of the data area."""
         layer, is_value = divmod((offset - self._layout.scores_bytes) // self._layout.tensor_bytes, 2)
@@ -166,19 +181,24 @@ class _DiskBody:
 
     source: Source = "disk"
 
-    def __init__(self, path: Path, key: ChunkKey, signature: Signature, data_start: int) -> None:
+    def __init__(self, path: Path, key: ChunkKey, signature: Signature, data_start: int, open_file: OpenFile) -> None:
         self.name = path.name
         self.size_bytes = signature.size_bytes
         self.signature: Signature | None = signature
         self._path = path
         self._key = key
         self._data_start = data_start
+        self._open_file = open_file
         self._file: FileHandle | None = None
         self._lock = Lock()
 
     def open(self) -> None:
         """Opens the file unless it is open. Raises OSError, StoreError."""
         self._get_file()
+
+    def drop_pages(self) -> None:
+        """Drops the file's pages. Raises OSError, StoreError."""
+        self._get_file().drop_pages()
 
     def read(self, offset: int, buffer: memoryview) -> None:
         """Fills `buffer` from `offset` of the data area. Raises OSError, StoreError."""
@@ -199,7 +219,7 @@ class _DiskBody:
             return self._file
 
     def _reopen(self) -> FileHandle:
-        file = FileHandle(self._path)
+        file = self._open_file(self._path)
         signature = file.signature
         if signature != self.signature:
             # Somebody may have evicted the chunk and stored it anew: the same content in another file.

@@ -46,11 +46,12 @@ class ChunkStore:
     Args:
         folder: where the files are, made when missing; None keeps chunks in memory only.
         capacity_bytes: bound of the folder, and of the memory fallback.
+        direct: read chunk files past the system's page cache, where that can be had.
     """
 
-    def __init__(self, folder: Path | None, capacity_bytes: int) -> None:
+    def __init__(self, folder: Path | None, capacity_bytes: int, direct: bool = False) -> None:
         self._notices = Notices()
-        self._disk = None if folder is None else DiskChunks(folder, capacity_bytes, self._notices)
+        self._disk = None if folder is None else DiskChunks(folder, capacity_bytes, self._notices, direct)
         self._memory = MemoryChunks(capacity_bytes)
         self._capacity_bytes = capacity_bytes
         self._hits = self._misses = self._dropped = 0
@@ -91,6 +92,11 @@ class ChunkStore:
     def drain_notices(self) -> tuple[str, ...]:
         """Returns what the store did on its own since the last call, one sentence each, oldest first."""
         return self._notices.drain()
+
+    @property
+    def direct_hindrance(self) -> str | None:
+        """Returns why chunk files are not read past the page cache, None where they are."""
+        return "chunks are in memory" if self._disk is None else self._disk.direct_hindrance
 
     @property
     def num_bytes(self) -> int:

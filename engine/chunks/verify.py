@@ -27,9 +27,9 @@ class FileHandle:
 
     __slots__ = ("__weakref__", "fd")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, flags: int = 0) -> None:
         # O_NONBLOCK: a named pipe under a chunk's name must not hang the caller.
-        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
         weakref.finalize(self, os.close, self.fd)
 
     @property
@@ -55,6 +55,11 @@ class FileHandle:
                 return False
             done += num_read
         return True
+
+    def drop_pages(self) -> None:
+        """Asks the system to forget the file's pages, so that the next read comes from the disk; where it can do that."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self.fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def mark_used(self) -> None:
         """Sets the access time, which orders eviction, and keeps the modification time, which is in the signature."""

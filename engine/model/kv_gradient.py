@@ -59,10 +59,10 @@ def row_logits(decoder: Decoder, mixed: MixedKV, ids: Tensor, share: Tensor, num
         before_keys, before_values = mixed.at(layer, share)
         keys = torch.cat([before_keys, _rotated(keys, cos, sin)])
         attn = _attention(_rotated(query, cos, sin), keys, torch.cat([before_values, values]), future)
-        hidden = hidden + F.linear(attn.flatten(1), weights.out, weights.out_bias)
-        gate, up = F.linear(_norm(decoder, hidden, weights.post_norm), weights.gate_up).chunk(2, dim=-1)
-        hidden = hidden + F.linear(F.silu(gate) * up, weights.down)
-    return F.linear(_norm(decoder, hidden[-num_last:], decoder.weights.final_norm), decoder.weights.head).float()
+        hidden = hidden + F.linear(attn.flatten(1), weights.out.weight, weights.out.bias)
+        gate, up = F.linear(_norm(decoder, hidden, weights.post_norm), weights.gate_up.weight).chunk(2, dim=-1)
+        hidden = hidden + F.linear(F.silu(gate) * up, weights.down.weight)
+    return F.linear(_norm(decoder, hidden[-num_last:], decoder.weights.final_norm), decoder.weights.head.weight).float()
 
 
 def token_gains(decoder: Decoder, mixed: MixedKV, ids: Tensor, num_answer: int) -> Tensor:
@@ -87,8 +87,9 @@ def token_gains(decoder: Decoder, mixed: MixedKV, ids: Tensor, num_answer: int) 
 
 def _project(decoder: Decoder, weights: LayerWeights, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     spec = decoder.spec
-    joint = F.linear(_norm(decoder, hidden, weights.input_norm), weights.qkv, weights.qkv_bias).unflatten(-1, (-1, spec.head_dim))
-    query, keys, values = joint.split((spec.num_heads, spec.num_kv_heads, spec.num_kv_heads), dim=1)
+    normed = _norm(decoder, hidden, weights.input_norm)
+    query, both = (F.linear(normed, w.weight, w.bias).unflatten(-1, (-1, spec.head_dim)) for w in (weights.query, weights.keys_values))
+    keys, values = both.chunk(2, dim=1)
     if weights.q_norm is not None and weights.k_norm is not None:
         query, keys = _norm(decoder, query, weights.q_norm), _norm(decoder, keys, weights.k_norm)
     return query, keys, values

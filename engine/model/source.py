@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Top-level files only: repositories often hold the same weights again in other formats.
 _SMALL_FILES = ("*.json", "*.model", "*.txt", "*.jinja")
 _SAFE_WEIGHTS = "model*.safetensors"
-_OLD_WEIGHTS = "pytorch_model*.bin"
+_PICKLED_WEIGHTS = "pytorch_model*.bin"
 _CONNECT_TIMEOUT_S = 5
 
 
@@ -84,12 +84,10 @@ def read_config(folder: Path) -> ModelConfig:
 
 def loading_errors() -> tuple[type[Exception], ...]:
     """Returns what transformers raises for files that are broken, don't fit together or need a package that is not here."""
-    from pickle import UnpicklingError
-
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
 
-    of_files = (OSError, EOFError, UnpicklingError, SafetensorError, ImportError)
+    of_files = (OSError, EOFError, SafetensorError, ImportError)
     of_values = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, RuntimeError, StrictDataclassError)
     return (*of_files, *of_values)
 
@@ -104,7 +102,12 @@ def _check_weights(folder: Path) -> None:
         return
     if any(folder.glob("*.gguf")):
         raise ModelUnavailable(f"{str(folder)!r} has its weights only as GGUF, which is not read; take the model's safetensors version.")
-    raise ModelUnavailable(f"{str(folder)!r} has no weights; it must hold {_SAFE_WEIGHTS} or {_OLD_WEIGHTS}.")
+    if any(folder.glob(_PICKLED_WEIGHTS)):
+        raise ModelUnavailable(
+            f"{str(folder)!r} has its weights only as pickled files, which can run code when they are read; take the model's safetensors "
+            "version, or convert it."
+        )
+    raise ModelUnavailable(f"{str(folder)!r} has no weights; it must hold {_SAFE_WEIGHTS}.")
 
 
 def _read_json(file: Path) -> dict[str, Any]:
@@ -127,8 +130,6 @@ def _architecture(config: dict[str, Any]) -> str:
 def _fetch(name: str) -> ModelSource:
     read_config(_snapshot(name, ["config.json"]))
     folder = _snapshot(name, [*_SMALL_FILES, _SAFE_WEIGHTS])
-    if not _weight_files(folder):
-        folder = _snapshot(name, [*_SMALL_FILES, _OLD_WEIGHTS])
     _check_weights(folder)
     # The hub's cache names a snapshot's folder by its commit.
     return ModelSource(folder, name, folder.name, f"hub {name}@{folder.name[:8]}")
@@ -157,7 +158,7 @@ def _snapshot(name: str, patterns: Sequence[str]) -> Path:
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    return sorted([*folder.glob(_SAFE_WEIGHTS), *folder.glob(_OLD_WEIGHTS)])
+    return sorted(folder.glob(_SAFE_WEIGHTS))
 
 
 def _stamp(folder: Path) -> str:

@@ -29,20 +29,18 @@ def _plain_forward(model: LoadedModel, ids: Tensor) -> Tensor:
     causal = torch.full((n, n), float("-inf")).triu(1)
     x = model.weights.embedding[ids]
     for layer in model.weights.layers:
-        qkv = F.linear(_rms(x, layer.input_norm, spec.norm_eps), layer.qkv, layer.qkv_bias)
-        q, k, v = (
-            part.view(n, -1, spec.head_dim).transpose(0, 1)
-            for part in qkv.split([heads * spec.head_dim for heads in (spec.num_heads, spec.num_kv_heads, spec.num_kv_heads)], dim=-1)
-        )
+        normed = _rms(x, layer.input_norm, spec.norm_eps)
+        query, both = (F.linear(normed, w.weight, w.bias).view(n, -1, spec.head_dim) for w in (layer.query, layer.keys_values))
+        q, k, v = (part.transpose(0, 1) for part in (query, *both.chunk(2, dim=1)))
         if layer.q_norm is not None:
             q, k = _rms(q, layer.q_norm, spec.norm_eps), _rms(k, layer.k_norm, spec.norm_eps)
         q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
         k, v = k.repeat_interleave(spec.group_size, dim=0), v.repeat_interleave(spec.group_size, dim=0)
         attention = torch.softmax(q @ k.transpose(1, 2) * spec.head_dim**-0.5 + causal, dim=-1)
-        x = x + F.linear((attention @ v).transpose(0, 1).reshape(n, -1), layer.out, layer.out_bias)
-        gate, up = F.linear(_rms(x, layer.post_norm, spec.norm_eps), layer.gate_up).chunk(2, dim=-1)
-        x = x + F.linear(F.silu(gate) * up, layer.down)
-    return F.linear(_rms(x, model.weights.final_norm, spec.norm_eps), model.weights.head)
+        x = x + F.linear((attention @ v).transpose(0, 1).reshape(n, -1), layer.out.weight, layer.out.bias)
+        gate, up = F.linear(_rms(x, layer.post_norm, spec.norm_eps), layer.gate_up.weight).chunk(2, dim=-1)
+        x = x + F.linear(F.silu(gate) * up, layer.down.weight)
+    return F.linear(_rms(x, model.weights.final_norm, spec.norm_eps), model.weights.head.weight)
 
 
 @pytest.mark.parametrize("family", TINY_FAMILIES)
@@ -56,7 +54,7 @@ def test_weights_and_spec_give_the_logits_of_transformers(family: str) -> None:
 
 @pytest.mark.parametrize("family", TINY_FAMILIES)
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(family: str) -> None:
-    first, again, other = (tiny_model(family, seed).weights.layers[2].qkv for seed in (1, 1, 2))
+    first, again, other = (tiny_model(family, seed).weights.layers[2].query.weight for seed in (1, 1, 2))
     assert torch.equal(first, again)
     assert not torch.allclose(first, other)
 
@@ -87,11 +85,11 @@ def test_sizes_of_the_families() -> None:
     llama, qwen3, qwen2 = (tiny_model(family) for family in ("llama", "qwen3", "qwen2"))
     assert (llama.spec.head_dim, qwen3.spec.head_dim) == (16, 32)
     assert llama.spec.group_size == qwen3.spec.group_size == 2
-    assert llama.weights.head is llama.weights.embedding
-    assert qwen3.weights.head is not qwen3.weights.embedding
+    assert torch.equal(llama.weights.head.weight, llama.weights.embedding)
+    assert not torch.equal(qwen3.weights.head.weight, qwen3.weights.embedding)
     assert qwen3.weights.layers[0].q_norm.shape == qwen3.weights.layers[0].k_norm.shape == (32,)
-    assert llama.weights.layers[0].qkv_bias is None
-    assert qwen2.weights.layers[0].qkv_bias.shape == ((4 + 2 * 2) * 16,)
+    assert llama.weights.layers[0].query.bias is None
+    assert qwen2.weights.layers[0].query.bias.shape == (4 * 16,) and qwen2.weights.layers[0].keys_values.bias.shape == (2 * 2 * 16,)
     assert llama.spec.eos_token_ids == (llama.tokenizer.eos_token_id,)
     assert llama.spec.max_context == 2048
 

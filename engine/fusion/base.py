@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from engine.chunks.anchors import AnchorBank
-from engine.chunks.prefetch import ContextLoader, Placed
+from engine.chunks.prefetch import ContextLoader, Placed, resident_len
 from engine.errors import BadRequest, Cancelled
 from engine.fusion.plan import FusionPlan
 from engine.model.cache import RequestCache
@@ -45,6 +45,11 @@ class SelectionContext:
     head_weights: HeadWeights | None
     recorder: Recorder
     cancelled: Callable[[], bool]
+
+    @property
+    def resident_len(self) -> int:
+        """Returns how many of the first tokens were in the cache, exact, before the method was asked."""
+        return resident_len(self.placed)
 
     def check(self) -> None:
         """Raises Cancelled when the request's owner has stopped it; called between layers."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import Cancelled
+from engine.fusion.steps import DecodeSteps, eager_step
 from engine.model.cache import RequestCache
 from engine.model.decoder import Decoder
 
@@ -32,15 +33,18 @@ def decode(
     on_token: Callable[[list[int]], None] = lambda ids: None,
     cancelled: Callable[[], bool] = lambda: False,
     end_ids: tuple[int, ...] | None = None,
+    steps: DecodeSteps | None = None,
 ) -> Decoded:
     """Returns the answer that continues a cache filled up to `start`; logits [vocabulary] are those of its first token.
 
     Args:
         on_token: called with all ids so far, after each token.
         end_ids: tokens that end the answer; the model's own unless given.
+        steps: hands out the decode step; each is launched anew without it.
 
     Raises Cancelled between two tokens.
     """
+    next_logits = eager_step(decoder, cache) if steps is None else steps.of(cache)
     generator = torch.Generator().manual_seed(seed)
     end_ids = decoder.spec.eos_token_ids if end_ids is None else end_ids
     ids: list[int] = []
@@ -56,7 +60,7 @@ def decode(
         if cancelled():
             raise Cancelled("Stopped while the answer was written.")
         if step < max_new_tokens - 1:
-            logits = decoder.extend(torch.tensor([token]), start + step, cache)[0]
+            logits = next_logits(token, start + step)
     return Decoded(np.asarray(ids, dtype=np.int32), np.asarray(times, dtype=np.float32))
 
 

@@ -13,6 +13,7 @@ from engine.chunks.anchors import AnchorBank
 from engine.chunks.prefetch import ContextLoader, Placed
 from engine.errors import Cancelled
 from engine.fusion.base import FusionMethod, SelectionContext
+from engine.fusion.placing import InOnePass, InTwoSteps, Placing
 from engine.fusion.plan import FusionPlan
 from engine.fusion.shift import KeyShifter
 from engine.model.cache import RequestCache
@@ -21,6 +22,9 @@ from engine.model.head_weights import HeadWeights
 from engine.model.prompt import Prompt
 from engine.recorder import Recorder
 from engine.types import Span, TtftParts
+
+# Puts what is known exactly of a prompt's first tokens into a request's cache, as part of the request.
+FillPrefix = Callable[[RequestCache, Recorder, Callable[[], bool]], None]
 
 
 class Prefilled(NamedTuple):
@@ -62,16 +66,20 @@ class FusionPipeline:
         placed: Sequence[Placed],
         cache: RequestCache,
         cancelled: Callable[[], bool] = lambda: False,
+        fill_prefix: FillPrefix | None = None,
     ) -> Prefilled:
         """Fills `cache` with the prompt's KV and returns the first token's logits. Raises Cancelled, StoreError, BadRequest.
 
         Args:
             placed: the stored system part and chunks, contiguous from position 0; not read by methods that reuse nothing.
+            fill_prefix: fills the cache up to the first chunk, where `placed` begins with a part that has no stored chunk.
         """
-        rope = method.rope_positions(prompt)
-        at = None if rope is None else torch.from_numpy(rope)
-        context = self.selection(prompt, placed if method.reads_cache else (), cache, cancelled, at)
-        recorder, loader = context.recorder, context.loader
+        at, recorder = rotary_positions(method, prompt), Recorder(self.decoder.device)
+        if fill_prefix is not None:
+            fill_prefix(cache, recorder, cancelled)
+        read = placed if method.reads_cache else [p for p in placed if p.chunk is None]
+        context = self.selection(prompt, read, cache, cancelled, at, recorder)
+        loader = context.loader
         try:
             plan = method.select(context)
             recorder.synchronize()
@@ -96,9 +104,10 @@ class FusionPipeline:
         cache: RequestCache,
         cancelled: Callable[[], bool] = lambda: False,
         rope_positions: Tensor | None = None,
+        recorder: Recorder | None = None,
     ) -> SelectionContext:
-        """Returns what a method selects from; its clock runs from here, and its loader is the caller's to close."""
-        recorder = Recorder(self.decoder.device)
+        """Returns what a method selects from; its clock runs from here unless given, and its loader is the caller's to close."""
+        recorder = recorder or Recorder(self.decoder.device)
         before = None if rope_positions is None else rope_positions[: prompt.question_start]
         loader = ContextLoader(self.decoder, placed, cache, recorder, self._depth, before)
         ids = torch.from_numpy(prompt.ids).to(self.decoder.device)
@@ -124,32 +133,40 @@ class FusionPipeline:
             rows = decoder.rows(positions, None if rope is None else rope[positions])
             last = decoder.rows(positions[-1:], None if rope is None else rope[positions[-1:]])
             shifter = KeyShifter(decoder, context.placed, positions, cache, plan.key_shift) if plan.key_shift else None
+            placing = self.placing(context, plan, rows, rope)
             first = 1 if plan.resume is None else plan.resume.layer
             hidden = self._first_layer(context.ids, rows, cache, rope) if plan.resume is None else plan.resume.hidden
         for layer in range(first, decoder.spec.num_layers):
             if context.cancelled():
                 raise Cancelled("Stopped between two layers; nothing was kept of this run.")
-            context.loader.place(layer)
+            placing.bring(layer)
             with recorder.device("recompute", layer):
-                p = self._project(layer, hidden)
+                p = self.project(layer, hidden)
                 if shifter is None:
+                    placing.write(layer, p.keys, p.values)
                     hidden = self._behind(layer, hidden, p, rows, last, cache)
             if shifter is not None:
                 with recorder.device("correct", layer):
                     shifter.apply(layer, p.keys)
                 with recorder.device("recompute", layer):
+                    placing.write(layer, p.keys, p.values)
                     hidden = self._behind(layer, hidden, p, rows, last, cache)
         return hidden
 
-    def _project(self, layer: int, hidden: Tensor) -> Projection:
+    def placing(self, context: SelectionContext, plan: FusionPlan, rows: Rows, rope: Tensor | None) -> Placing:
+        """Returns how a request's cache is filled: in one pass where the kernels have one and nothing looks at stored keys before."""
+        if plan.key_shift or not self.decoder.ops.has_own("rotate_scatter_keys"):
+            return InTwoSteps(self.decoder, context.loader, rows, context.cache)
+        return InOnePass(self.decoder, context.loader, rows, context.cache, context.resident_len, rope)
+
+    def project(self, layer: int, hidden: Tensor) -> Projection:
         """Returns q, k, v of the rows; k and v alone in the last layer, where no hidden state but the last row's is read."""
         if layer < self.decoder.spec.num_layers - 1:
             return self.decoder.project(layer, hidden)
         return Projection(None, *self.decoder.project_kv(layer, hidden))
 
     def _behind(self, layer: int, hidden: Tensor, p: Projection, rows: Rows, last: Rows, cache: RequestCache) -> Tensor:
-        """Returns the rows [R, hidden] behind a layer, the last row alone [1, hidden] behind the last one."""
-        self.decoder.write(layer, p.keys, p.values, rows, cache)
+        """Returns the rows [R, hidden] behind a layer whose K and V are complete, the last row alone [1, hidden] behind the last one."""
         if p.query is not None:
             return self.decoder.attend(layer, hidden, p.query, rows, cache)
         tail = hidden[-1:]
@@ -164,6 +181,12 @@ class FusionPipeline:
         decoder.write(0, keys, values, decoder.rows(torch.arange(ids.shape[0]), rope), cache)
         hidden = states[rows.set.positions]
         return decoder.attend(0, hidden, decoder.project_query(0, hidden), rows, cache)
+
+
+def rotary_positions(method: FusionMethod, prompt: Prompt) -> Tensor | None:
+    """Returns int64 [T], the rotary positions a method gives a prompt's tokens, None where they are those of the prompt."""
+    rope = method.rope_positions(prompt)
+    return None if rope is None else torch.from_numpy(rope)
 
 
 def _parts(spans: Sequence[Span], selected_s: float, ttft_s: float) -> TtftParts:

@@ -31,7 +31,10 @@ def run_probe(context: SelectionContext, layers: Sequence[int], ratio: float, ru
     """
     decoder, prompt, deepest = context.decoder, context.prompt, layers[-1]
     anchors = context.anchors.gather(context.placed, max(deepest, 1), ratio, rule)
-    num_anchors = anchors.positions.shape[1]
+    # What is in the cache already is the system part of a conversation: all of it stands in for itself.
+    resident = torch.arange(context.resident_len, device=anchors.positions.device).expand(anchors.positions.shape[0], -1)
+    positions = torch.cat([resident, anchors.positions], dim=1)
+    num_resident, num_anchors = context.resident_len, positions.shape[1]
     at = question_rows(prompt)
     rows = decoder.rows(torch.arange(num_anchors, num_anchors + at.shape[0]), rope_positions=at)
     cache = RequestCache(decoder.spec, num_anchors + at.shape[0], decoder.dtype, decoder.device, num_layers=deepest)
@@ -43,10 +46,12 @@ def run_probe(context: SelectionContext, layers: Sequence[int], ratio: float, ru
         projection = decoder.project(layer, hidden)
         if layer in layers:
             query = decoder.rotated(projection.query[first:], rows.cos[first:], rows.sin[first:])
-            probes.append(Probe(layer, query, decoder.rotated(projection.keys, rows.cos, rows.sin), anchors.positions))
+            probes.append(Probe(layer, query, decoder.rotated(projection.keys, rows.cos, rows.sin), positions))
         if layer < deepest:
-            cache.keys[layer, :num_anchors] = anchors.keys[layer]
-            cache.values[layer, :num_anchors] = anchors.values[layer]
+            cache.keys[layer, :num_resident] = context.cache.keys[layer, :num_resident]
+            cache.values[layer, :num_resident] = context.cache.values[layer, :num_resident]
+            cache.keys[layer, num_resident:num_anchors] = anchors.keys[layer]
+            cache.values[layer, num_resident:num_anchors] = anchors.values[layer]
             decoder.write(layer, projection.keys, projection.values, rows, cache)
             hidden = decoder.attend(layer, hidden, projection.query, rows, cache)
     return probes

@@ -1,6 +1,5 @@
 """Laws of fusion (design, section 4), over every method and combination by name, both tiny models and the chunk contexts."""
 
-import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,64 +7,23 @@ import numpy as np
 import oracle
 import pytest
 import torch
+from laws import TOLERANCE, filled, prefill
 from worlds import TEXTS, lighthouse, tiny_runtime
 
 from engine.chunks.prefetch import ContextLoader
-from engine.compare import create_methods
 from engine.errors import Cancelled
 from engine.fusion.compose import create_method, has_ratio, method_names
 from engine.fusion.decode import decode
-from engine.fusion.pipeline import FusionPipeline
-from engine.fusion.probe import context_scores, run_probe
 from engine.model.cache import RequestCache
-from engine.model.primer import find_primer, primers
-from engine.model.tiny import tiny_hf_model
 from engine.recorder import Recorder
 from engine.types import CHUNK_CONTEXTS, budget
 
-TOLERANCE = dict(rtol=1e-4, atol=1e-4)
 RATIOS = (0.0, 0.1, 0.35, 1.0)
 METHOD = {name: create_method(name) for name in method_names()}
 WITH_RATIO = [name for name in METHOD if has_ratio(name)]
 READERS = [name for name, method in METHOD.items() if method.reads_cache]
 EXACT = [name for name, method in METHOD.items() if not method.reweighs]
 UNCORRECTED = [name for name, method in METHOD.items() if not method.corrects_keys]
-
-
-@pytest.fixture(scope="module", params=["llama", "qwen3"])
-def world(request, tmp_path_factory):
-    """A tiny model with its runtime and its transformers twin."""
-    runtime = tiny_runtime(tmp_path_factory.mktemp("cache"), request.param)
-    return SimpleNamespace(runtime=runtime, hf=tiny_hf_model(request.param), prefixes=lambda context: prefixes(runtime, context))
-
-
-def prefixes(runtime, context):
-    """Returns, per chunk of the usual request, the ids of all that it is computed behind."""
-    tokenize, system = runtime.prompts.tokenize, runtime.prompts.system.ids
-    primed = [np.concatenate([system, tokenize(primer.text).ids]) for primer in primers()]
-    chosen = np.concatenate([system, tokenize(find_primer(runtime.model.spec.name).text).ids])
-    later = {"alone": [system[:0]], "system": [system], "primed-mean": primed}.get(context, [chosen])
-    return [later if context in ("alone", "primed-one") else [system], *[later] * (len(TEXTS) - 1)]
-
-
-def prefill(world, name, request, depth=2, cancelled=lambda: False, cache=None):
-    """Returns the prompt, the cache and the result of one method, on a cache full of NaN beforehand."""
-    runtime, method = world.runtime, create_methods([name], request)[name]
-    context = method.chunk_context or request.chunk_context
-    prepared = runtime.prepare(request, contexts=(context,))
-    prompt, placed = prepared.prompt, prepared.placed[context]
-    if cache is None:
-        cache = RequestCache(runtime.model.spec, prompt.num_tokens + 16, torch.float32, torch.device("cpu"))
-    cache.keys.fill_(float("nan"))
-    cache.values.fill_(float("nan"))
-    own = runtime.pipeline
-    pipeline = FusionPipeline(runtime.decoder, runtime.anchors, own.critical_layers, depth, own.head_weights)
-    result = pipeline.prefill(method, prompt, placed, cache, cancelled)
-    return SimpleNamespace(prompt=prompt, placed=placed, cache=cache, result=result, method=method, plan=result.plan)
-
-
-def filled(done, part):
-    return getattr(done.cache, part)[:, : done.prompt.num_tokens]
 
 
 @pytest.mark.parametrize("context", ["system", "alone"])
@@ -274,61 +232,3 @@ def test_loader_reads_at_most_its_depth_ahead(world):
     loader.start(torch.arange(prepared.prompt.question_start, prepared.prompt.num_tokens))
     loader.close()
     assert len({span.layer for span in recorder.spans() if span.stage == "load"}) <= 2
-
-
-def selection(world, request):
-    """Returns a selection context of a request whose chunks are stored."""
-    prepared, runtime = world.runtime.prepare(request), world.runtime
-    cache = RequestCache(runtime.model.spec, prepared.prompt.num_tokens, torch.float32, torch.device("cpu"))
-    return runtime.pipeline.selection(prepared.prompt, prepared.placed[request.chunk_context], cache)
-
-
-@pytest.mark.parametrize("layer", [1, 2, 3])
-def test_all_tokens_as_anchors_equal_a_probe_over_the_whole_cache(world, layer):
-    context = selection(world, lighthouse())
-    (probe,) = run_probe(context, (layer,), 1.0, "high")
-    prompt = context.prompt
-    keys, values = oracle.fused_cache(world.hf, prompt, [[prompt.ids[: prompt.system_len]]] * len(TEXTS))
-    # Anchors of layer 0 are stored ones too; stored and exact layer 0 are the same.
-    rows = np.arange(prompt.question_start, prompt.question_span[1])
-    oracle.run_rows(world.hf, prompt.ids, rows, keys, values)
-    torch.testing.assert_close(probe.keys, keys[layer][0, :, rows].transpose(0, 1), **TOLERANCE)
-    assert probe.anchors.shape == (layer, prompt.question_start)
-
-
-def test_probe_does_not_depend_on_how_deep_it_goes(world):
-    (shallow,) = run_probe(selection(world, lighthouse()), (2,), 0.1, "high")
-    deep = run_probe(selection(world, lighthouse()), (1, 2, 3), 0.1, "high")
-    assert [probe.layer for probe in deep] == [1, 2, 3]
-    assert torch.equal(shallow.query, deep[1].query) and torch.equal(shallow.keys, deep[1].keys)
-    assert torch.equal(shallow.anchors, deep[1].anchors[:2])
-
-
-@pytest.mark.parametrize("direction", ["high", "low"])
-def test_anchors_are_the_extreme_key_norms_of_every_chunk(world, direction):
-    context = selection(world, lighthouse())
-    anchors = context.anchors.gather(context.placed, 3, 0.1, direction).positions
-    for p in context.placed[1:]:
-        n = p.stop - p.start
-        raw = torch.empty(n, context.decoder.spec.num_kv_heads, context.decoder.spec.head_dim)
-        for layer in range(3):
-            p.chunk.read_keys(layer, raw)
-            norms = raw.norm(dim=-1).mean(1)
-            picked = [a - p.start for a in anchors[layer].tolist() if p.start <= a < p.stop]
-            assert len(picked) == math.ceil(0.1 * n) and picked == sorted(picked)
-            rest = [i for i in range(n) if i not in picked]
-            if direction == "high":
-                assert norms[picked].min() >= norms[rest].max()
-            else:
-                assert norms[picked].max() <= norms[rest].min()
-
-
-def test_scores_and_the_mass_on_other_keys_sum_to_one(world):
-    context = selection(world, lighthouse())
-    (probe,) = run_probe(context, (2,), 0.1, "high")
-    cached = context.loader.load_keys(2)
-    start, stop = context.prompt.question_span
-    scores = context.decoder.ops.token_scores(probe.query, torch.cat([cached, probe.keys]), torch.arange(start, stop), "mean")
-    assert float(scores.sum()) == pytest.approx(1.0, abs=1e-5)
-    expected = context_scores(selection(world, lighthouse()), probe, "mean")
-    assert torch.equal(scores[context.prompt.system_len : context.prompt.question_start], expected)

@@ -1,0 +1,1 @@
+"""Workloads: readers of recorded logs and seeded generators of traffic."""

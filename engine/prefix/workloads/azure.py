@@ -1,0 +1,68 @@
+"""Reads Azure LLM inference traces: arrivals and lengths alone (`TIMESTAMP, ContextTokens, GeneratedTokens`).
+
+No content is recorded, so as a workload no two prompts share anything; as arrivals they time generated sessions.
+"""
+
+import csv
+import datetime
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.errors import BadRequest, Cancelled
+from engine.prefix.workloads.builder import Arrival, WorkloadBuilder
+from engine.prefix.workloads.lines import open_text
+from engine.prefix.workloads.workload import Workload
+
+BLOCK_TOKENS = 16
+FIELDS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+_REPORT_EVERY = 10_000
+
+
+class AzureRow(NamedTuple):
+    """One request: seconds since the first, prompt and answer lengths in tokens."""
+
+    time_s: float
+    num_tokens: int
+    num_generated: int
+
+
+def read_azure_rows(path: Path, progress: Callable[[int], bool] | None = None) -> Iterator[AzureRow]:
+    """Yields the requests of a trace. Raises BadRequest with file, line and reason, Cancelled."""
+    first: datetime.datetime | None = None
+    last_s = 0.0
+    with open_text(path) as file:
+        rows = csv.DictReader(file)
+        if rows.fieldnames is None or not set(FIELDS) <= set(rows.fieldnames):
+            raise BadRequest(f"{path.name}, line 1: the columns {', '.join(FIELDS)} are needed.")
+        for number, row in enumerate(rows, 2):
+            if progress is not None and number % _REPORT_EVERY == 0 and not progress(number):
+                raise Cancelled(f"Stopped reading {path.name} at line {number:,}.")
+            try:
+                # Seven decimals are recorded, six understood.
+                stamp = datetime.datetime.fromisoformat(row[FIELDS[0]][:26])
+                lengths = int(row[FIELDS[1]]), int(row[FIELDS[2]])
+            except (TypeError, ValueError) as error:
+                raise BadRequest(f"{path.name}, line {number}: {str(error)[:80]}.") from None
+            first = first or stamp
+            time_s = (stamp - first).total_seconds()
+            if time_s < last_s or min(lengths) < 0:
+                raise BadRequest(f"{path.name}, line {number}: time goes backwards or a length is negative; sort the log by time.")
+            last_s = time_s
+            yield AzureRow(time_s, *lengths)
+
+
+def read_azure(path: Path, progress: Callable[[int], bool] | None = None) -> Workload:
+    """Returns a workload of the recorded lengths in which no two prompts share a block. Raises BadRequest, Cancelled."""
+    builder = WorkloadBuilder(path.name, BLOCK_TOKENS)
+    for number, row in enumerate(read_azure_rows(path, progress)):
+        prompt, total = row.num_tokens // BLOCK_TOKENS, (row.num_tokens + row.num_generated) // BLOCK_TOKENS
+        builder.add(Arrival(row.time_s, number, row.num_tokens), builder.blocks([(number, i) for i in range(total)]), prompt)
+    return builder.build(("The log holds lengths alone: no two prompts share a block, so nothing can be hit.",))
+
+
+def azure_arrivals(path: Path) -> np.ndarray:
+    """Returns the recorded arrivals float64 [n] in s, for generated sessions. Raises BadRequest."""
+    return np.array([row.time_s for row in read_azure_rows(path)])

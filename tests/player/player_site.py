@@ -1,0 +1,98 @@
+"""A file server for a folder, and a visit to the player it hands out.
+
+As a program: python tests/player/player_site.py <port> <folder>
+"""
+
+import contextlib
+import functools
+import http.server
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@contextlib.contextmanager
+def file_server(folder: Path) -> Iterator[str]:
+    """Serves a folder with Python's own file server and yields its address."""
+    from launch import free_port, served_command
+
+    port = free_port()
+    command = [sys.executable, str(Path(__file__).resolve()), str(port), str(folder)]
+    with served_command(command, f"http://127.0.0.1:{port}/") as url:
+        yield url
+
+
+@dataclass
+class PlayerVisit:
+    """A page with the player, and what went wrong on it: requests elsewhere, console errors, exceptions, dialogs."""
+
+    page: Any
+    problems: list[str] = field(default_factory=list)
+
+    def state(self) -> dict[str, Any]:
+        """Returns window.fusescope.state()."""
+        return self.page.evaluate("() => window.fusescope.state()")
+
+    def do(self, **action: Any) -> None:
+        """Gives the player an action and waits until it is drawn."""
+        self.page.evaluate("(action) => window.fusescope.dispatch(action)", action)
+        self.drawn()
+
+    def drawn(self) -> None:
+        """Waits for two frames: the one that draws, and the next."""
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def wait(self, check: Callable[[], Any], timeout_s: float = 30.0) -> None:
+        """Waits in Python: the page's policy forbids the evaluation of strings that a browser-side wait needs."""
+        deadline = time.monotonic() + timeout_s
+        while not check():
+            assert time.monotonic() < deadline, "waited in vain"
+            self.page.wait_for_timeout(50)
+
+    def text(self, selector: str) -> str:
+        """Returns the text of the first match, on one line."""
+        return " ".join(self.page.locator(selector).first.inner_text().split())
+
+    def ready(self) -> None:
+        """Waits until the first picture is there."""
+        self.wait(lambda: self.page.evaluate("() => performance.getEntriesByName('fusescope:first-picture').length > 0"), 60.0)
+
+
+@contextlib.contextmanager
+def visiting_player(
+    browser: Any, url: str, query: str = "", width: int = 1920, height: int = 1080, motion: str = "reduce", offline: bool = False
+) -> Iterator[PlayerVisit]:
+    """Opens the player in a context of its own and yields the visit once it has drawn."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        reduced_motion=motion,
+        accept_downloads=True,
+        offline=offline,
+        locale="en-GB",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    visit = PlayerVisit(context.new_page())
+    own = (url.split("?")[0].rsplit("/", 1)[0], "data:", "blob:")
+    visit.page.on("request", lambda r: None if r.url.startswith(own) else visit.problems.append(f"request to {r.url}"))
+    visit.page.on("console", lambda m: visit.problems.append(f"console: {m.text}") if m.type == "error" else None)
+    visit.page.on("pageerror", lambda error: visit.problems.append(f"exception: {error}"))
+    visit.page.on("dialog", lambda dialog: visit.problems.append(f"dialog: {dialog.message}"))
+    try:
+        visit.page.goto(f"{url}?{query}" if query else url)
+        visit.ready()
+        yield visit
+    finally:
+        context.close()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Says nothing: a test's output is for what fails."""
+
+
+if __name__ == "__main__":
+    handler = functools.partial(_Quiet, directory=sys.argv[2])
+    http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), handler).serve_forever()

@@ -1,0 +1,1 @@
+"""From runs to what the player plays, and to the pages that hold it."""

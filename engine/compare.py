@@ -95,7 +95,12 @@ class Comparison:
 
     def _prefill(self, method: FusionMethod, cache: RequestCache) -> Prefilled:
         placed = self._prepared.placed[method.chunk_context or self._request.chunk_context]
-        return self._runtime.pipeline.prefill(method, self._prepared.prompt, placed, cache, self._cancelled)
+        if self._runtime.settings.page_cache != "kept" and method.reads_cache:
+            for part in placed:
+                if part.chunk is not None:
+                    part.chunk.drop_pages()
+        prompt, fill_prefix = self._prepared.prompt, self._prepared.fill_prefix
+        return self._runtime.pipeline.prefill(method, prompt, placed, cache, self._cancelled, fill_prefix)
 
     def _finish(self, timed: _Timed, cache: RequestCache, writes: bool) -> MethodRun:
         """Returns the method's part: its answer where it writes one, its quality, the spans of its median repeat."""
@@ -110,6 +115,7 @@ class Comparison:
             request.seed,
             on_token=lambda ids: self._on_answer(timed.name, self._runtime.text(ids)),
             cancelled=self._cancelled,
+            steps=self._runtime.steps,
         )
         answer = self._runtime.text(decoded.ids.tolist())
         quality = self._quality(timed.name, last, cache, decoded, answer if writes else None)

@@ -33,5 +33,37 @@ class BadResultsFile(EngineError):
     """A file that does not hold benchmark results of a known version."""
 
 
+class BadDocument(EngineError):
+    """A file that is not taken into the library: broken, mislabelled, unreadable, or past a limit."""
+
+
+class LibraryUnavailable(EngineError):
+    """The library's file cannot be read or written now: no room, no right, damaged, or held by another process."""
+
+
 class Cancelled(EngineError):
     """The run was stopped by its owner between two layers."""
+
+
+class QueueFull(EngineError):
+    """As many requests wait for the engine as may; this one was not taken."""
+
+
+class TimedOut(EngineError):
+    """A request took more engine time than one may."""
+
+
+class AccessDenied(EngineError):
+    """The password or key is missing or wrong, or the session of a document is not named."""
+
+
+class TooLarge(EngineError):
+    """A request has more bytes than one may have."""
+
+
+class QuotaExceeded(EngineError):
+    """A visitor asked for more than is allowed in a while; `retry_after_s` is when the same request would pass."""
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s

@@ -3,17 +3,21 @@
 import datetime
 import importlib.metadata
 import platform
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
+from engine.checkout import commit
 from engine.runtime import Runtime
 from engine.types import Provenance, Span
 
-ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("torch", "transformers", "gradio")
+PAGE_CACHE = {
+    "kept": "not dropped: files just written or read come from memory",
+    "dropped": "dropped before every timed prefill: stored chunks come from the disk",
+    "direct": "passed by with O_DIRECT: stored chunks come from the disk",
+}
 
 
 def provenance(runtime: Runtime, spans: Sequence[Span] = ()) -> Provenance:
@@ -22,18 +26,26 @@ def provenance(runtime: Runtime, spans: Sequence[Span] = ()) -> Provenance:
     return Provenance(
         mode="live",
         created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        commit=_commit(),
+        commit=commit(),
         model=spec.name,
         revision=spec.revision,
         weights=spec.weights,
         dtype=spec.dtype,
         device=_device_name(runtime.model.device),
         num_threads=runtime.num_threads,
-        kernels=runtime.decoder.ops.name,
+        kernels=runtime.decoder.ops.name + runtime.steps.note,
         disk_mb_per_s=_bandwidth(spans),
-        page_cache="not dropped: files just written or read come from memory",
+        page_cache=_page_cache(runtime),
         versions={name: importlib.metadata.version(name) for name in _PACKAGES} | {"python": platform.python_version()},
     )
+
+
+def _page_cache(runtime: Runtime) -> str:
+    """Returns what reads met; where they cannot pass the cache by, it is dropped before them."""
+    mode, hindrance = runtime.settings.page_cache, runtime.store.direct_hindrance
+    if mode != "direct" or hindrance is None:
+        return PAGE_CACHE[mode]
+    return f"{PAGE_CACHE['dropped']}; O_DIRECT could not be had, as {hindrance}"
 
 
 def _bandwidth(spans: Sequence[Span]) -> float | None:
@@ -48,13 +60,6 @@ def _device_name(device: torch.device) -> str:
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def _commit() -> str:
-    """Returns the short commit of the checkout, "unknown" outside one."""
-    try:
-        done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return "unknown"
-    return done.stdout.strip() or "unknown"
+    name = names[0] if names else platform.processor() or platform.machine()
+    # Virtual machines call very different processors by one name; what torch computes with tells them apart.
+    return f"{name}, {torch.backends.cpu.get_cpu_capability()}"

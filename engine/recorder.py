@@ -3,10 +3,22 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 
 from engine.types import Lane, Span, Stage
+
+
+class _Queued(NamedTuple):
+    """A span of work that was queued on a GPU."""
+
+    lane: Lane
+    stage: Stage
+    layer: int
+    first: torch.cuda.Event
+    last: torch.cuda.Event
+    size_bytes: int
 
 
 class Recorder:
@@ -19,7 +31,7 @@ class Recorder:
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
         self._done: list[Span] = []
-        self._pending: list[tuple[Stage, int, torch.cuda.Event, torch.cuda.Event]] = []
+        self._pending: list[_Queued] = []
         if self._cuda:
             torch.cuda.synchronize(device)
             self._base = self._event()
@@ -33,13 +45,19 @@ class Recorder:
         """Records a finished span of host time."""
         self._done.append(Span(lane, stage, layer, start_s, end_s, size_bytes))
 
+    def add_events(
+        self, lane: Lane, stage: Stage, layer: int, first: torch.cuda.Event, last: torch.cuda.Event, size_bytes: int = 0
+    ) -> None:
+        """Records a span between two timed events of one stream, which need not have happened yet."""
+        self._pending.append(_Queued(lane, stage, layer, first, last, size_bytes))
+
     @contextmanager
     def device(self, stage: Stage, layer: int = -1) -> Iterator[None]:
         """Records the body as one span of the device lane."""
         if self._cuda:
             first = self._event()
             yield
-            self._pending.append((stage, layer, first, self._event()))
+            self.add_events("device", stage, layer, first, self._event())
             return
         start = self.now()
         yield
@@ -53,8 +71,9 @@ class Recorder:
     def spans(self) -> tuple[Span, ...]:
         """Returns all spans in order of their start."""
         self.synchronize()
-        for stage, layer, first, last in self._pending:
-            self.add("device", stage, layer, self._base.elapsed_time(first) / 1e3, self._base.elapsed_time(last) / 1e3)
+        for q in self._pending:
+            start_s, end_s = (self._base.elapsed_time(event) / 1e3 for event in (q.first, q.last))
+            self.add(q.lane, q.stage, q.layer, start_s, end_s, q.size_bytes)
         self._pending.clear()
         return tuple(sorted(self._done, key=lambda span: (span.start_s, span.end_s)))
 

@@ -14,7 +14,8 @@ from engine.chunks.precompute import ChunkSource
 from engine.chunks.prefetch import Placed
 from engine.chunks.store import ChunkStore
 from engine.errors import BackendUnavailable, Cancelled
-from engine.fusion.pipeline import FusionPipeline
+from engine.fusion.pipeline import FillPrefix, FusionPipeline
+from engine.fusion.steps import DecodeSteps
 from engine.model.cache import CachePool
 from engine.model.calibration import Calibration, find_calibration
 from engine.model.decoder import Decoder
@@ -22,7 +23,7 @@ from engine.model.device import keep_freed_memory, set_threads
 from engine.model.head_weights import find_head_weights
 from engine.model.loader import LoadedModel, load_model
 from engine.model.primer import find_primer, primers
-from engine.model.prompt import Prompt, PromptBuilder, Segment
+from engine.model.prompt import Frame, Prompt, PromptBuilder, Segment
 from engine.settings import Settings
 from engine.types import ChunkContext, FusionRequest, RunChunk
 from kernels.ops import KernelsUnavailable, load_ops
@@ -31,11 +32,22 @@ Progress = Callable[[str, float], None]
 
 
 class Prepared(NamedTuple):
-    """A request's prompt, and by chunk context its stored chunks at their places (the system part first) and their origin."""
+    """A request's prompt, and by chunk context its stored chunks at their places (the system part first) and their origin.
+
+    fill_prefix: puts what stands before the chunks into a request's cache; None where that is the stored system part.
+    """
 
     prompt: Prompt
     placed: dict[ChunkContext, tuple[Placed, ...]]
     chunks: dict[ChunkContext, tuple[RunChunk, ...]]
+    fill_prefix: FillPrefix | None = None
+
+
+class Prefix(NamedTuple):
+    """What stands around the chunks of a conversation's turn, and how its exact part gets into a request's cache."""
+
+    frame: Frame
+    fill: FillPrefix
 
 
 class Runtime:
@@ -50,8 +62,10 @@ class Runtime:
         self.num_threads = set_threads(settings)
         keep_freed_memory()
         self.decoder = Decoder(model, ops)
+        self.steps = DecodeSteps(self.decoder)
         self.prompts = PromptBuilder(model.tokenizer, model.spec.max_context)
-        self.store = store or ChunkStore(settings.cache_dir / "chunks", settings.chunk_capacity_bytes)
+        is_direct = settings.page_cache == "direct"
+        self.store = store or ChunkStore(settings.cache_dir / "chunks", settings.chunk_capacity_bytes, is_direct)
         self.source = ChunkSource(self.decoder, self.store, _prefixes(self.prompts, model.spec.name), _repeat_ids(self.prompts))
         self.anchors = AnchorBank(self.decoder)
         self.pool = CachePool(model.spec, model.dtype, model.device)
@@ -67,6 +81,7 @@ class Runtime:
         progress: Progress = lambda text, share: None,
         cancelled: Callable[[], bool] = lambda: False,
         contexts: Sequence[ChunkContext] = (),
+        prefix: Prefix | None = None,
     ) -> Prepared:
         """Returns the prompt of a request with its chunk caches, computing those the store lacks.
 
@@ -74,28 +89,33 @@ class Runtime:
 
         Args:
             contexts: chunk contexts that methods will read; the request's own is always among them.
+            prefix: what stands before the chunks; the stored system part without it.
         """
         segments = [self.prompts.chunk(chunk) for chunk in request.chunks]
-        prompt = self.prompts.build(segments, request.question, request.max_new_tokens)
+        prompt = self.prompts.build(segments, request.question, request.max_new_tokens, prefix.frame if prefix else None)
         wanted = tuple(dict.fromkeys((request.chunk_context, *contexts)))
+        first = Placed(None if prefix else self.source.system(), 0, prompt.system_len, is_exact=True)
         done = [
-            self._place(request, prompt, segments, context, _part_of(progress, i, len(wanted)), cancelled)
+            self._place(request, prompt, first, segments, context, _part_of(progress, i, len(wanted)), cancelled)
             for i, context in enumerate(wanted)
         ]
-        return Prepared(prompt, *(dict(zip(wanted, parts, strict=True)) for parts in zip(*done, strict=True)))
+        placed, chunks = (dict(zip(wanted, parts, strict=True)) for parts in zip(*done, strict=True))
+        return Prepared(prompt, placed, chunks, prefix.fill if prefix else None)
 
     def _place(
         self,
         request: FusionRequest,
         prompt: Prompt,
+        first: Placed,
         segments: Sequence[Segment],
         context: ChunkContext,
         progress: Progress,
         cancelled: Callable[[], bool],
     ) -> tuple[tuple[Placed, ...], tuple[RunChunk, ...]]:
-        """Returns the chunks of one context at their places, the system part first, and the chunks' origin."""
-        placed = [Placed(self.source.system(), 0, prompt.system_len, is_exact=True)]
-        shown: list[RunChunk] = []
+        """Returns the chunks of one context at their places behind the first part, and the chunks' origin."""
+        placed, shown = [first], list[RunChunk]()
+        # What a chunk "behind the system part" was computed behind is what stands before the first one here.
+        is_system = np.array_equal(prompt.ids[: prompt.system_len], self.prompts.system.ids)
         for i, (chunk, segment, (start, stop)) in enumerate(zip(request.chunks, segments, prompt.chunk_spans, strict=True)):
             if cancelled():
                 raise Cancelled("Stopped while chunk caches were prepared; the finished ones are kept.")
@@ -107,7 +127,7 @@ class Runtime:
                 stored = self.source.compute(ids, behind, cancelled)
             # Held open from here, so that no other process's eviction can take it away under this request.
             stored.open()
-            placed.append(Placed(stored, start, stop, is_exact=i == 0 and behind == "system"))
+            placed.append(Placed(stored, start, stop, is_exact=i == 0 and behind == "system" and is_system))
             origin = (stored.key.hash, start, stop, chunk.relevance, source, stored.size_bytes, stored.time_s)
             shown.append(RunChunk(chunk.chunk_id, chunk.title, *origin))
         return tuple(placed), tuple(shown)

@@ -9,6 +9,8 @@ from engine.errors import UnknownName
 from engine.types import Chunk, FusionRequest
 
 SCENARIO_DIR = Path(__file__).resolve().parent.parent / "datasets" / "scenarios"
+# What the page, the player's site and the tour open with: its first question is one on which methods come apart.
+OPENING = "servo-manual"
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,8 @@ class MethodRun:
             tokens, or None where full prefill was not run.
         chunk_context: what the stored chunks it read had seen.
         layer_rows: int32 [L], rows computed per layer, or None where they are `rows` in every layer.
+        server_ttft_s: median of what a server took by its own clock from a request's arrival to its first token; None where it told
+            nothing, or the built-in engine ran, whose `ttft_s` is taken inside.
     """
 
     method: str
@@ -172,6 +174,7 @@ class MethodRun:
     kv_distance: np.ndarray | None
     chunk_context: ChunkContext = "system"
     layer_rows: np.ndarray | None = None
+    server_ttft_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +212,11 @@ class Provenance:
     disk_mb_per_s: float | None
     page_cache: str
     versions: dict[str, str]
+
+    @property
+    def served_by(self) -> str | None:
+        """Returns the badge of a server that computed the numbers, None for the built-in engine."""
+        return "SGLang" if "sglang" in self.versions else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,5 +1,6 @@
-"""`python -m engine.bench fuse|prefill|record|validate|readme [options]`."""
+"""`python -m engine.bench fuse|batch|prefill|profile|kernels|record|validate|readme|evict|live|soak|sglang [options]`."""
 
+import importlib
 import sys
 
 from engine.errors import EngineError
@@ -7,14 +8,26 @@ from engine.errors import EngineError
 
 def main(argv: list[str]) -> int:
     """Runs one benchmark by name; returns the exit status, 2 where the call or its data is at fault, 130 where it was stopped."""
-    from engine.bench import fuse, prefill, readme, record, validate
-
-    benches = {"fuse": fuse.main, "prefill": prefill.main, "record": record.main, "validate": validate.main, "readme": readme.main}
-    if not argv or argv[0] not in benches:
-        print(f"usage: python -m engine.bench {{{','.join(benches)}}} [options]; --help after a name lists its options", file=sys.stderr)
+    # Imported by name: a replay of evictions runs where torch is not installed.
+    modules = {
+        "fuse": "engine.bench.fuse",
+        "batch": "engine.bench.batch",
+        "prefill": "engine.bench.prefill",
+        "profile": "engine.bench.profile",
+        "kernels": "engine.bench.kernels",
+        "record": "engine.bench.record",
+        "validate": "engine.bench.validate",
+        "readme": "engine.bench.readme",
+        "evict": "engine.bench.replay",
+        "live": "engine.bench.live",
+        "soak": "engine.bench.soak",
+        "sglang": "engine.bench.sglang",
+    }
+    if not argv or argv[0] not in modules:
+        print(f"usage: python -m engine.bench {{{','.join(modules)}}} [options]; --help after a name lists its options", file=sys.stderr)
         return 0 if argv and argv[0] in ("-h", "--help") else 2
     try:
-        benches[argv[0]](argv[1:])
+        importlib.import_module(modules[argv[0]]).main(argv[1:])
     except EngineError as error:
         print(error, file=sys.stderr)
         return 2

@@ -52,6 +52,7 @@ def main(argv: list[str]) -> None:
     generate = writing_labels(configs, args.answers)
     _check(args)
     settings = Settings.from_env()
+    settings = replace(settings, page_cache=args.page_cache or settings.page_cache)
     runtime, data = _load(args, settings)
     repeats = args.repeats or automatic_repeats(len(data.samples))
     job = Job(tuple(data.samples), configs, generate, repeats, args.max_new_tokens, args.context, args.seed)
@@ -123,6 +124,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-new-tokens", type=int, default=24)
     parser.add_argument("--context", default="system", choices=CHUNK_CONTEXTS, help="what a chunk saw when its cache was computed")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--page-cache", choices=("kept", "dropped", "direct"), help="what reads of chunk files meet; FUSESCOPE_PAGE_CACHE otherwise"
+    )
     parser.add_argument("--skip-bad", action="store_true", help="leave out broken lines of a file and count them")
     parser.add_argument(
         "--pack-tokens", type=int, default=0, help="join short passages to this many tokens (the papers: 512), not to 120-300 words"

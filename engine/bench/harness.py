@@ -103,9 +103,11 @@ def warm_up(runtime: Runtime, job: Job) -> list[LeftOut]:
 def job_key(runtime: Runtime, job: Job) -> str:
     """Returns the name under which records of this job on this model, machine and settings are kept."""
     place = asdict(provenance(runtime))
-    same = ("model", "revision", "weights", "dtype", "device", "num_threads", "kernels")
+    same = ("model", "revision", "weights", "dtype", "device", "num_threads", "page_cache")
+    # Which library does the products is timed anew in every process, and may come out otherwise when a killed run goes on.
+    kernel_set = place["kernels"].split(",")[0]
     return content_key(
-        {name: place[name] for name in same},
+        {name: place[name] for name in same} | {"kernels": kernel_set},
         list(runtime.calibration.layers),
         {label: repr(method) for label, method in job.methods().items()},
         None if job.generate is None else sorted(job.generate),

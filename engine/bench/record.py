@@ -19,7 +19,7 @@ from engine.session import RECORDED_DIR
 from engine.settings import Settings
 
 # Ours, the papers' rule, its rivals by kind: first tokens, deviation, the whole context's attention.
-METHODS = "full,reuse,epic,cacheblend,qcall,qcfuse,qcfuse+k_shift,qcfuse_learned+k_shift"
+METHODS = "full,reuse,epic,cacheblend,qcall,qcfuse,qcfuse+primed-mean,qcfuse_learned+primed-mean"
 
 
 def main(argv: list[str]) -> None:

@@ -6,12 +6,15 @@ figure. Nothing in it says what came out.
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from engine.results import ResultSet
 from engine.types import Provenance, Run
+
+if TYPE_CHECKING:
+    from engine.claims.evictions import EvictionSet, LiveSet, PredictorFigures
 
 CLAIMS_DIR = Path(__file__).resolve().parents[2] / "datasets" / "claims"
 Verdict = Literal["reproduced", "not reproduced", "undecided", "not measured yet", "not testable here"]
@@ -65,11 +68,15 @@ class LayerTable:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that claims are judged by: benchmark results, recorded runs of the scenarios, calibration tables."""
+    """All that claims are judged by: benchmark results, recorded runs of the scenarios, calibration tables; replays of eviction, live runs,
+    cards of session predictors."""
 
     sets: tuple[ResultSet, ...] = ()
     runs: tuple[Run, ...] = ()
     tables: tuple[LayerTable, ...] = ()
+    evictions: "tuple[EvictionSet, ...]" = ()
+    lives: "tuple[LiveSet, ...]" = ()
+    predictors: "tuple[PredictorFigures, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 
 
 def main() -> int:
@@ -10,21 +11,30 @@ def main() -> int:
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     _bypass_proxy_for_localhost()
+    # A toast of an event outside Gradio's queue is printed instead; what a visitor wrote may be in it, and is on the page anyway.
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"gradio\.helpers")
+    from viz.panels.zerogpu import lent_gpu
+
+    # Before torch and gradio are imported below: what lends a GPU patches both.
+    gpu = lent_gpu()
     from engine.errors import EngineError
+    from engine.serving.routes import app_options
     from engine.session import Session
     from engine.settings import Settings
-    from viz.panels.page import build, launch_options
+    from viz.panels.page import build, engine_events, launch_options
 
     try:
         settings = Settings.from_env()
-        session = Session(settings)
+        session = Session(settings, gpu)
     except EngineError as error:
         print(f"fusescope: {error}", file=sys.stderr)
         return 2
     print(f"Fusescope: http://{settings.host}:{settings.port}", flush=True)
     page = build(session)
+    api = app_options(session, engine_events(page))
+    look = launch_options(settings.protection.password)
     try:
-        page.launch(server_name=settings.host, server_port=settings.port, quiet=True, prevent_thread_lock=True, **launch_options())
+        page.launch(server_name=settings.host, server_port=settings.port, quiet=True, prevent_thread_lock=True, app_kwargs=api, **look)
     except OSError as error:
         print(f"fusescope: {settings.host}:{settings.port} cannot be served ({error}); set PORT to a free port.", file=sys.stderr)
         return 2

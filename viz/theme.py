@@ -4,6 +4,7 @@ Colours are Okabe-Ito and never the only channel: hatches, outlines and marker s
 grid colours are mid-tones that read on white and on black; assets/fusescope.css sharpens them per theme.
 """
 
+import textwrap
 import zlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ SUBTITLE_CHARS = 54
 FONT = "Source Sans Pro, system-ui, sans-serif"
 
 STATE_COLORS = {"loaded": BLUE, "recomputed": ORANGE, "exact": SKY, "system": GREY, "question": PINK}
+# Tokens recomputed only for question A, for both, only for question B.
+FLIP_COLORS = ("#7A5FE6", STATE_COLORS["recomputed"], PINK)
 STATE_LABELS = {
     "loaded": "loaded",
     "recomputed": "recomputed",
@@ -72,6 +75,7 @@ class MethodStyle(NamedTuple):
 METHODS = {
     "full": MethodStyle("Full prefill", GREY, "star"),
     "reuse": MethodStyle("Direct reuse", BLUE, "square"),
+    "prefix_cache": MethodStyle("Prefix cache hit", "#8A6D3B", "circle", "longdashdot"),
     "qcfuse": MethodStyle("QCFuse", VERMILLION, "diamond"),
     "qcfuse_cv": MethodStyle("QCFuse CV", "#F08A60", "triangle-down", "longdash"),
     "qcfuse_learned": MethodStyle("QCFuse learned", "#B03A28", "hexagram", "dashdot"),
@@ -92,6 +96,56 @@ ADDITIONS = {
     "primed-one": MethodStyle("primed, one version", "", "star-square", "longdashdot"),
     "system": MethodStyle("behind system", "", "triangle-right", "5px,10px"),
     "alone": MethodStyle("alone", "", "triangle-left", "dashdot"),
+}
+
+
+class BandStyle(NamedTuple):
+    """How a share of a cache or a prompt is named and drawn; the hatch repeats the colour."""
+
+    label: str
+    color: str
+    hatch: str = ""
+
+
+# By the names of engine.cache_types; the limit first, the floor second, ours, the paper's, the rivals.
+POLICIES = {
+    "min": MethodStyle("MIN (sees the future)", GREY, "star", "dot"),
+    "lru": MethodStyle("LRU", BLUE, "square", "dash"),
+    "sae_g": MethodStyle("SAE-G (ours)", "#B03A28", "hexagram"),
+    "saecache": MethodStyle("SAECache (paper)", ORANGE, "diamond"),
+    "lpc": MethodStyle("LPC", PINK, "triangle-up", "longdash"),
+    "wa": MethodStyle("WA", GREEN, "x", "dashdot"),
+    "unicache": MethodStyle("UniCache", SKY, "hexagon", "longdashdot"),
+    "lhd": MethodStyle("LHD-like", "#5A4BF0", "bowtie"),
+    "s3_fifo": MethodStyle("S3-FIFO", AMBER, "hourglass", "longdash"),
+    "slru": MethodStyle("SLRU", "#9B7BD8", "octagon", "dash"),
+    "gdsf": MethodStyle("GDSF", "#3A7878", "pentagon", "dashdot"),
+    "t_lru": MethodStyle("T-LRU", "#8A6D3B", "triangle-down", "dot"),
+    "lfu": MethodStyle("LFU", "#7F7F3F", "cross", "longdashdot"),
+    "fifo": MethodStyle("FIFO", "#4C6A92", "square-open", "dot"),
+    "sae_g_guard": MethodStyle("SAE-G, guarded", "#D98880", "star-square", "dash"),
+}
+QUEUES = {
+    "evict first": BandStyle("evict first", VERMILLION, "x"),
+    "structural": BandStyle("structural", BLUE, ""),
+    "chat": BandStyle("chat", ORANGE, "/"),
+    "agent": BandStyle("agent", GREEN, "."),
+    "blocks": BandStyle("all blocks", BLUE, ""),
+    "free": BandStyle("free", "rgba(128,128,128,0.16)", ""),
+}
+KINDS = {
+    "system": BandStyle("system", BLUE, ""),
+    "user": BandStyle("user", PINK, "/"),
+    "tool output": BandStyle("tool output", GREEN, "."),
+    "response": BandStyle("response", ORANGE, "\\"),
+    "thinking": BandStyle("thinking", SKY, "x"),
+}
+MISSES = {
+    "hit": BandStyle("hit", GREEN, ""),
+    "evicted": BandStyle("evicted", VERMILLION, "x"),
+    "changed prefix": BandStyle("changed prefix", AMBER, "/"),
+    "cold": BandStyle("cold", GREY, ""),
+    "shorter than a block": BandStyle("shorter than a block", SKY, "."),
 }
 # For names that are not listed: always the same of these, by name.
 MORE_COLORS = (SKY, GREEN, PINK, ORANGE, AMBER, BLUE)
@@ -136,6 +190,22 @@ def method_symbol(name: str) -> str:
 def method_dash(name: str) -> str:
     """Returns the dash of a method's curve; no two listed names share colour and dash."""
     return _style(name).dash
+
+
+def policy_style(name: str) -> MethodStyle:
+    """Returns how an eviction policy is named and drawn; one that is not listed always looks the same, by its name."""
+    if name in POLICIES:
+        return POLICIES[name]
+    label = (
+        name.replace("saecache_", "SAECache, ").replace("_", " ") if name.startswith("saecache_") else name.replace("sglang_", "SGLang: ")
+    )
+    return MethodStyle(label, _one_of(MORE_COLORS, name), _one_of(MORE_SYMBOLS, name), _one_of(DASHES, name))
+
+
+def policy_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Returns eviction policies in the order people read them: the limit, LRU, ours, the paper's, the rivals, unknown ones last."""
+    known = list(POLICIES)
+    return tuple(sorted(names, key=lambda name: (known.index(name) if name in POLICIES else len(known), name)))
 
 
 def _style(name: str) -> MethodStyle:
@@ -226,10 +296,4 @@ def broken(text: str) -> str:
 
 def wrap(text: str, width: int) -> list[str]:
     """Returns text as lines of at most `width` characters, longer words on a line of their own."""
-    lines = [""]
-    for word in text.split(" "):
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]

@@ -10,6 +10,7 @@ from viz import theme
 from viz.figures import words
 
 PARTS = ("K", "V")
+NO_DISTANCE = "Needs a run with full prefill and a method that reuses caches."
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -37,9 +38,7 @@ def kv_distance_info(run: Run) -> KvDistanceInfo:
     )
 
 
-def kv_distance_figure(
-    info: KvDistanceInfo | None, reason: str = "Needs a run with full prefill and a method that reuses caches."
-) -> go.Figure:
+def kv_distance_figure(info: KvDistanceInfo | None, reason: str = NO_DISTANCE) -> go.Figure:
     """Returns one panel for K and one for V, or a titled empty figure that says why."""
     if info is None or not info.curves:
         return theme.empty_figure("KV distance to full prefill", reason)

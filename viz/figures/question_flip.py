@@ -13,7 +13,7 @@ from viz.figures.chunk_bands import Band, add_chunk_bands, chunk_bands
 
 TITLE = "Tokens recomputed, question A and B"
 ROWS = ("only for A", "for both", "only for B")
-COLORS = ("#7A5FE6", theme.STATE_COLORS["recomputed"], theme.PINK)
+COLORS = theme.FLIP_COLORS
 BANDS_PX, ROW_PX = 70, 44
 
 

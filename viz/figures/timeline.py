@@ -7,10 +7,12 @@ import plotly.graph_objects as go
 from engine.types import Run, Span
 from viz import theme
 from viz.figures import words
+from viz.figures.absent import LAYERS, not_given
 
 LANES = ("disk", "copy", "device")
 SHOWN = ("probe", "select", "load", "load_wait", "recompute", "correct", "head")
 LINE_PX = 21
+NO_TIMELINE = "No timeline was recorded."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +27,11 @@ class LaneRow:
 
 @dataclass(frozen=True, slots=True)
 class TimelineInfo:
-    """Lanes from top to bottom, and the end of the clock in seconds."""
+    """Lanes from top to bottom, the end of the clock in seconds, and what is to be said of them."""
 
     rows: tuple[LaneRow, ...]
     end_s: float
+    note: str = ""
 
     @property
     def heights(self) -> tuple[int, ...]:
@@ -50,15 +53,17 @@ def timeline_info(run: Run) -> TimelineInfo:
             if own:
                 rows.append(LaneRow(method.method, lane, own, method.ttft_s))
     end = max((span.end_s for row in rows for span in row.spans), default=0.0)
-    return TimelineInfo(rows=tuple(rows), end_s=end)
+    said = not_given(run, LAYERS)
+    return TimelineInfo(rows=tuple(rows), end_s=end, note=f"{said} What it told is set before the first token." if said else "")
 
 
-def timeline_figure(info: TimelineInfo | None, reason: str = "No timeline was recorded.") -> go.Figure:
+def timeline_figure(info: TimelineInfo | None, reason: str = NO_TIMELINE) -> go.Figure:
     """Returns the lanes, or a titled empty figure that says why."""
     if info is None or not info.rows:
         return theme.empty_figure("Timeline up to the first token", reason)
     rows, places = info.rows, info.heights
-    layout = theme.base_layout("Timeline up to the first token", 170 + LINE_PX * (places[-1] + 1), barmode="overlay")
+    note = theme.broken(info.note) if info.note else ""
+    layout = theme.base_layout("Timeline up to the first token", 170 + LINE_PX * (places[-1] + 1), note, barmode="overlay")
     layout.xaxis.update(title_text="seconds since the request", range=[0, info.end_s * 1.03], fixedrange=False)
     layout.yaxis.update(
         range=[places[-1] + 0.8, 0.3], fixedrange=True, showgrid=False, zeroline=False, tickvals=places, ticktext=[row.lane for row in rows]

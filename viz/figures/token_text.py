@@ -71,7 +71,9 @@ def _chunk_text(run: Run, number: int, flags: np.ndarray) -> ChunkText:
     chunk = run.chunks[number - 1]
     own = flags[chunk.start : chunk.stop]
     tokens = tuple(t if len(t) <= MAX_TOKEN_CHARS else t[:MAX_TOKEN_CHARS] + "…" for t in run.tokens[chunk.start : chunk.stop])
-    cache = f"cache {chunk.cache_hash[:8]}, {words.size(chunk.size_bytes)}, {SOURCES[chunk.source]}"
+    read = f"cache {chunk.cache_hash[:8]}, {words.size(chunk.size_bytes)}, {SOURCES[chunk.source]}"
+    # A server that fused nothing has read no cache.
+    cache = read if chunk.cache_hash else "no cache read"
     return ChunkText(number, chunk.title, chunk.start, tokens, own, int((own & RECOMPUTED > 0).sum()), cache)
 
 

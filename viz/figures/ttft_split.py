@@ -20,6 +20,7 @@ class TtftRow:
         repeats_s: every measured time to first token.
         speedup: full prefill's time over this one, None without a full prefill or for itself.
         separable: False where the spread overlaps that of full prefill.
+        server_s: what a server took by its own clock, None where none did or it was not told.
     """
 
     method: str
@@ -28,14 +29,16 @@ class TtftRow:
     repeats_s: tuple[float, ...]
     speedup: float | None
     separable: bool
+    server_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TtftSplitInfo:
-    """Bars from top to bottom and the number of repeats."""
+    """Bars from top to bottom, the number of repeats, and the server that was measured at its client, if any."""
 
     rows: tuple[TtftRow, ...]
     num_repeats: int
+    server: str | None = None
 
 
 def ttft_split_info(run: Run) -> TtftSplitInfo:
@@ -53,9 +56,11 @@ def ttft_split_info(run: Run) -> TtftSplitInfo:
                 repeats_s=method.ttft_repeats_s,
                 speedup=full.ttft_s / method.ttft_s if other else None,
                 separable=not other or not _overlap(method.ttft_repeats_s, full.ttft_repeats_s),
+                server_s=method.server_ttft_s,
             )
         )
-    return TtftSplitInfo(rows=tuple(rows), num_repeats=max((len(row.repeats_s) for row in rows), default=0))
+    num = max((len(row.repeats_s) for row in rows), default=0)
+    return TtftSplitInfo(rows=tuple(rows), num_repeats=num, server=run.provenance.served_by)
 
 
 def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
@@ -83,7 +88,7 @@ def ttft_split_figure(info: TtftSplitInfo | None, reason: str = "No method has r
         return theme.empty_figure("Time to first token", reason)
     rows = info.rows
     height = 150 + (62 if len(rows) <= 4 else 48) * len(rows)
-    layout = theme.base_layout(f"Time to first token ({_repeats(info)})", height, barmode="stack", bargap=0.62)
+    layout = theme.base_layout(f"Time to first token ({_repeats(info)})", height, _where(info), barmode="stack", bargap=0.62)
     layout.margin.l = 14
     longest = max(max((*row.repeats_s, row.ttft_s, sum(row.parts_s))) for row in rows)
     layout.xaxis.update(title_text="seconds", range=[0, longest * 1.06], fixedrange=True)
@@ -110,6 +115,7 @@ def ttft_split_figure(info: TtftSplitInfo | None, reason: str = "No method has r
             },
         )
     _add_spread(figure, rows)
+    _add_inside(figure, rows)
     for i, row in enumerate(rows):
         figure.add_annotation(
             text=f"<b>{words.plain(theme.method_label(row.method))}</b>  {bar_text(row)}",
@@ -126,6 +132,28 @@ def ttft_split_figure(info: TtftSplitInfo | None, reason: str = "No method has r
 
 def _repeats(info: TtftSplitInfo) -> str:
     return "one measurement" if info.num_repeats == 1 else f"median of {info.num_repeats}"
+
+
+def _where(info: TtftSplitInfo) -> str:
+    """Returns where a server's times were taken, in lines; '' for the built-in engine's."""
+    said = f"at the client of {info.server}; diamonds: inside it; “first token” holds queue, sampling and the way"
+    return theme.broken(said) if info.server else ""
+
+
+def _add_inside(figure: go.Figure, rows: tuple[TtftRow, ...]) -> None:
+    """Marks the times to first token that a server took itself."""
+    told = [(row.server_s, i) for i, row in enumerate(rows) if row.server_s is not None]
+    if not told:
+        return
+    figure.add_scatter(
+        x=[time_s for time_s, _ in told],
+        y=[i for _, i in told],
+        mode="markers",
+        name="inside the server",
+        hovertext=[f"first token after {words.seconds(time_s)} by the server's own clock" for time_s, _ in told],
+        hoverinfo="text",
+        marker={"symbol": "diamond", "size": 11, "color": theme.INK, "line": {"width": 1.5, "color": "#FFFFFF"}},
+    )
 
 
 def _add_spread(figure: go.Figure, rows: tuple[TtftRow, ...]) -> None:

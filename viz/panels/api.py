@@ -1,16 +1,41 @@
-"""The public endpoint `run`: one question, the numbers as JSON."""
+"""Named endpoints for programs and for agents (as MCP tools): one question, methods compared, policies replayed."""
 
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import gradio as gr
 
-from engine.errors import EngineError
-from engine.types import Run
+from engine.cache_types import QUEUE_NAMES, CacheRun
+from engine.chat.types import ChatMessage, ChatRequest, ChatTurn
+from engine.errors import BadRequest, EngineError
+from engine.types import Chunk, Run
 from viz.panels.contract import SessionLike
+from viz.panels.evict_form import FIRST_PREDICTOR, parse_job
 from viz.panels.request_form import FusionForm, parse_form
 from viz.panels.tables import saved_seconds
 from viz.panels.verdict import num_recomputed, provenance_line, verdict
+
+
+class Endpoint(NamedTuple):
+    """A function under a public name; an unlisted one answers programs that know it and is not offered to agents."""
+
+    name: str
+    call: Callable[..., dict[str, Any]]
+    is_listed: bool = True
+
+
+def endpoints(session: SessionLike) -> tuple[Endpoint, ...]:
+    """Returns the endpoints of a session. `run` is the older name of `compare`."""
+    compare = make_compare(session)
+    return (
+        Endpoint("answer", make_answer(session)),
+        Endpoint("compare", compare),
+        Endpoint("replay", make_replay(session)),
+        Endpoint("run", compare, is_listed=False),
+    )
 
 
 def summary(run: Run) -> dict[str, Any]:
@@ -37,26 +62,122 @@ def summary(run: Run) -> dict[str, Any]:
     }
 
 
-def make_run(session: SessionLike) -> Callable[[str, str, float, str], dict[str, Any]]:
-    """Returns the endpoint's function for one session."""
+def make_compare(session: SessionLike) -> Callable[..., dict[str, Any]]:
+    """Returns the endpoint `compare` of one session."""
 
-    def run(scenario: str, question: str, ratio: float = 0.3, methods: str = "full,reuse,qcfuse") -> dict[str, Any]:
+    def compare(scenario: str, question: str, ratio: float = 0.3, methods: str = "full,reuse,qcfuse") -> dict[str, Any]:
         """Answers a question over a scenario's chunks with several KV-reuse methods and returns times and quality.
 
         Args:
-            scenario: name of a bundled scenario.
+            scenario: name of a bundled scenario, such as "harbour-museum".
             question: one of its questions, or any other.
             ratio: share of the document tokens to recompute, 0 to 1.
             methods: names separated by commas.
         """
-        names = [name.strip() for name in methods.split(",")]
-        try:
+        with _sentences():
+            names = [name.strip() for name in methods.split(",")]
             form = FusionForm(question, None, ratio, names, "system", 32, 0.0, 0, 1)
             job = parse_form(form, session.scenario(scenario), session.method_names())
             *_, last = session.stream(job.request, job.methods)
-        except EngineError as error:
-            raise gr.Error(str(error), print_exception=False) from error
         assert isinstance(last, Run), "the last item of a stream is its run"
         return summary(last)
 
-    return run
+    return compare
+
+
+def make_answer(session: SessionLike) -> Callable[..., dict[str, Any]]:
+    """Returns the endpoint `answer` of one session."""
+
+    def answer(question: str, passages: str = "", scenario: str = "", method: str = "qcfuse", ratio: float = 0.3) -> dict[str, Any]:
+        """Answers a question over passages whose KV caches are stored, reused and repaired where the question needs it.
+
+        Args:
+            question: what to answer.
+            passages: texts to answer from, separated by empty lines. Leave it empty to name a scenario.
+            scenario: name of a bundled scenario, such as "harbour-museum"; used where no passages are given.
+            method: how caches are reused: "qcfuse", "full" (no reuse) or another name that `compare` takes.
+            ratio: share of the passages' tokens to recompute, 0 to 1.
+        """
+        with _sentences():
+            chunks = _passages(passages) if passages.strip() or not scenario else session.scenario(scenario).chunks()
+            *_, last = session.chat(ChatRequest((ChatMessage("user", question),), chunks, method, ratio))
+        assert isinstance(last, ChatTurn), "the last item of a chat is its turn"
+        return _turn(last)
+
+    return answer
+
+
+def make_replay(session: SessionLike) -> Callable[..., dict[str, Any]]:
+    """Returns the endpoint `replay` of one session."""
+
+    def replay(workload: str = "balanced", policies: str = "saecache", capacity: str = "5 %", seed: int = 0) -> dict[str, Any]:
+        """Replays a load of requests through prefix caches that evict by different policies; LRU and the limit MIN are always among them.
+
+        Args:
+            workload: name of a generated load, such as "balanced", "tool_use" or "agent".
+            policies: names separated by commas, such as "saecache, lfu".
+            capacity: share of the load's distinct blocks, such as "5 %", or a number of blocks, such as "4000 blocks".
+            seed: draws the load, a whole number from 0.
+        """
+        with _sentences():
+            if workload not in session.replays.workload_names():
+                raise BadRequest(
+                    f"The workload {workload[:40]!r} is not known; choose one of: {', '.join(session.replays.workload_names())}."
+                )
+            names = [name.strip() for name in policies.split(",") if name.strip()]
+            job = parse_job(session.replays, workload, None, capacity, names, 1, FIRST_PREDICTOR)
+            requests = [replace(request, seed=seed) for request in job.requests]
+            runs = [item for item in session.replays.stream(requests, lambda: False) if isinstance(item, CacheRun)]
+        return {"mode": runs[0].mode, "workload": workload, "seed": seed, "policies": {run.policy: _rates(run) for run in runs}}
+
+    return replay
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Passes an error of the body on as the sentence it is."""
+    try:
+        yield
+    except EngineError as error:
+        raise gr.Error(str(error), print_exception=False) from error
+
+
+def _passages(text: str) -> tuple[Chunk, ...]:
+    """Returns the paragraphs of a text as chunks. Raises BadRequest where there is none."""
+    parts = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
+    if not parts:
+        raise BadRequest("There is nothing to answer from; give passages, or the name of a scenario.")
+    return tuple(Chunk(f"passage-{i + 1}", "", part) for i, part in enumerate(parts))
+
+
+def _turn(turn: ChatTurn) -> dict[str, Any]:
+    """Returns a turn of a chat as JSON-able data."""
+    where = turn.provenance
+    return {
+        "answer": turn.answer,
+        "mode": where.mode,
+        "provenance": f"{where.model} · {where.dtype} · {where.device}, {where.num_threads} threads",
+        "method": turn.method,
+        "ttft_s": turn.ttft_s,
+        "num_prompt_tokens": turn.num_prompt_tokens,
+        "num_prefix_hits": turn.num_prefix_hits,
+        "num_fused_loaded": turn.num_fused_loaded,
+        "num_recomputed": turn.num_recomputed,
+        "citations": [asdict(citation) for citation in turn.citations],
+        "notices": list(turn.notices),
+    }
+
+
+def _rates(run: CacheRun) -> dict[str, Any]:
+    """Returns what came of a policy: hit rates over all requests and the second half, and what it evicted."""
+    evicted = run.evictions
+    return {
+        "capacity_blocks": run.capacity_blocks,
+        "num_requests": run.num_requests,
+        "hit_tokens": run.score().hit_tokens,
+        "hit_blocks": run.score().hit_blocks,
+        "hit_tokens_second_half": run.second_half.hit_tokens,
+        "num_evicted": len(evicted.block),
+        "num_regretted": int(evicted.regret.sum()),
+        "evicted_by_queue": {name: int((evicted.queue == i).sum()) for i, name in enumerate(QUEUE_NAMES)},
+    }

@@ -8,6 +8,7 @@ from engine.claims import load_claims
 from engine.results import ResultSet
 from viz.panels.claims_view import claims_view
 from viz.panels.contract import SessionLike
+from viz.panels.parts import first_view
 from viz.panels.players import pack, player
 
 QUIET = {"show_progress": "hidden", "api_visibility": "private"}
@@ -27,11 +28,15 @@ class ClaimsTab:
         return pack(claims_view(load_claims(), replace(evidence, sets=(*evidence.sets, *extra))))
 
 
-def build_claims(session: SessionLike, page: gr.Blocks) -> ClaimsTab:
-    """Builds the tab. Call inside a gr.Tab of `page`."""
+def build_claims(session: SessionLike, tab: gr.Tab, opened: gr.State) -> ClaimsTab:
+    """Builds the tab. Call inside `tab`.
+
+    Args:
+        opened: the results file that the visitor opened, or None.
+    """
     with gr.Column(elem_classes="fs-panel"):
         gr.HTML("<h2 class='fs-heading'>Published claims, judged by our own results</h2>", apply_default_css=False, js_on_load=None)
         view = player("claims", "claims-view", "Published claims")
-    tab = ClaimsTab(session, view)
-    page.load(tab.show, None, [view], queue=False, **QUIET)
-    return tab
+    claims = ClaimsTab(session, view)
+    first_view(tab)(claims.show, [opened], [view], queue=False, **QUIET)
+    return claims

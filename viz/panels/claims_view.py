@@ -7,7 +7,7 @@ from engine.claims.claim import VERDICTS, Verdict
 
 MARKS = {"reproduced": "✓", "not reproduced": "✕", "undecided": "?", "not measured yet": "…", "not testable here": "–"}
 INTRO = (
-    "What the QCFuse papers, their repository and others claim, beside what this program measured. The verdict is computed from the result "
+    "What the QCFuse and SAECache papers and others claim, beside what this program measured. The verdict is computed from the result "
     "files by fixed rules, and it speaks of our model and machine only: “not reproduced” on a small model refutes nobody. "
     "Reproduced: our estimate reaches the claimed one and the 95 % interval excludes no effect. "
     "Not reproduced: the whole interval stays below it. Undecided: too few samples. "

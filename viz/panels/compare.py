@@ -7,6 +7,7 @@ import gradio as gr
 from viz.panels.compare_callbacks import CompareCallbacks
 from viz.panels.compare_view import SCENARIOS, metric_choices, metric_help, published, published_setting, set_label
 from viz.panels.contract import SessionLike
+from viz.panels.parts import first_view
 from viz.panels.players import player
 from viz.panels.run_viewer import RunViewer
 
@@ -55,14 +56,14 @@ class _Results:
     note: gr.HTML
 
 
-def build_compare(session: SessionLike, page: gr.Blocks) -> CompareTab:
-    """Builds the tab. Call inside a gr.Tab of `page`."""
+def build_compare(session: SessionLike, tab: gr.Tab) -> CompareTab:
+    """Builds the tab. Call inside `tab`."""
     banner = player("banner", "compare-banner", "Result set")
     with gr.Column(elem_classes="fs-panel", elem_id="compare-controls"):
         controls = _build_controls(session)
         status = player("status", "compare-status", "Status")
     results = _build_results()
-    return _wire(CompareCallbacks(session), controls, results, banner, status, page)
+    return _wire(CompareCallbacks(session), controls, results, banner, status, tab)
 
 
 def show_in(viewer: RunViewer, tab: CompareTab, tabs: gr.Tabs) -> None:
@@ -140,7 +141,7 @@ def _build_results() -> _Results:
     return _Results(pareto, box, beside, table, costs, costs_note, equal, csv, json, note)
 
 
-def _wire(calls: CompareCallbacks, controls: _Controls, results: _Results, banner: gr.HTML, status: gr.HTML, page: gr.Blocks) -> CompareTab:
+def _wire(calls: CompareCallbacks, controls: _Controls, results: _Results, banner: gr.HTML, status: gr.HTML, tab: gr.Tab) -> CompareTab:
     opened = gr.State(None)
     of_set = [controls.chosen, opened]
     view_in = [*of_set, controls.metric, controls.methods, controls.ratio, controls.log_time]
@@ -148,7 +149,7 @@ def _wire(calls: CompareCallbacks, controls: _Controls, results: _Results, banne
     choose_out = [banner, controls.metric, controls.methods, controls.ratio, results.csv, results.json, results.note, status]
 
     file_opened = controls.upload.upload(calls.open_file, [controls.upload], [status, opened, controls.chosen], **QUIET)
-    for event in (page.load, controls.chosen.input):
+    for event in (first_view(tab), controls.chosen.input):
         event(calls.choose, of_set, choose_out, **QUIET).then(calls.show, view_in, view_out, **QUIET)
     file_opened.then(calls.choose_opened, of_set, choose_out[:-1], **QUIET).then(calls.show, view_in, view_out, **QUIET)
     for changed in (controls.metric, controls.methods, controls.ratio, controls.log_time):

@@ -2,12 +2,14 @@
 
 import gradio as gr
 
+from engine.types import Run
+from viz.panels.address import scenario_of_link
 from viz.panels.contract import RunFiles, SessionLike
 from viz.panels.fuse_callbacks import FuseCallbacks
 from viz.panels.fuse_controls import Controls, build_controls
 from viz.panels.fuse_flip import wire_flip
 from viz.panels.fuse_results import Results, build_results
-from viz.panels.live import idle_buttons, settled_buttons
+from viz.panels.live import idle_buttons
 from viz.panels.players import player
 from viz.panels.run_viewer import RunViewer
 
@@ -18,17 +20,18 @@ ENGINE = {"concurrency_id": "engine", "concurrency_limit": 16}
 
 def build_fuse(session: SessionLike, files: RunFiles, page: gr.Blocks) -> RunViewer:
     """Builds the tab and returns what other tabs show runs with. Call inside a gr.Tab of `page`."""
+    back = gr.Button("← Back to chat", elem_id="fuse-back", size="md", visible=False)
     banner = player("banner", "fuse-banner", "Result")
     with gr.Row(elem_id="fuse-columns"):
         with gr.Column(scale=0, min_width=340, elem_id="fuse-controls", elem_classes="fs-panel"):
             controls = build_controls(session)
         with gr.Column(scale=1, min_width=320, elem_id="fuse-results"):
             results = build_results(session)
-    return _wire(FuseCallbacks(session, files), controls, results, banner, page)
+    return _wire(FuseCallbacks(session, files), controls, results, banner, back, page)
 
 
-def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr.HTML, page: gr.Blocks) -> RunViewer:
-    run, shown, job = gr.State(None), gr.State(None), gr.State(None)
+def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr.HTML, back: gr.Button, page: gr.Blocks) -> RunViewer:
+    run, shown, job, lent = gr.State(None), gr.State(None), gr.State(None), gr.State(None)
     buttons = [controls.run, controls.stop]
     show_in = [run, shown, results.method]
     show_out = [
@@ -46,7 +49,8 @@ def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr
     flipped = wire_flip(calls.session, results.flip, run, ENGINE)
 
     def show(event: gr.events.Dependency) -> gr.events.Dependency:
-        return flipped(event.then(calls.show, show_in, show_out, **QUIET))
+        event.then(_way_back, [run, lent], [back], queue=False, **QUIET)
+        return flipped.after(event.then(calls.show, show_in, show_out, **QUIET))
 
     def show_scenario(event: gr.events.Dependency) -> gr.events.Dependency:
         return show(event.then(calls.choose_scenario, [controls.scenario], chosen_out, queue=False, **QUIET))
@@ -65,11 +69,14 @@ def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr
     engine.failure(calls.ended_early, [job], [results.status], queue=False, **QUIET)
     show(engine).then(idle_buttons, None, buttons, queue=False, **QUIET)
     stopped = controls.stop.click(calls.stopped, None, [results.status, job, *buttons], cancels=[engine], queue=False, **QUIET)
-    stopped.then(settled_buttons, None, buttons, queue=False, **QUIET)
+    stopped.then(calls.settled, None, [results.status, *buttons], queue=False, **QUIET)
 
     chosen_out = [controls.scenario, controls.question, controls.chunks, run, results.status]
-    for event in (page.load, controls.scenario.input):
-        show(event(calls.choose_scenario, [controls.scenario], chosen_out, queue=False, **QUIET))
+    names = [scenario.name for scenario in calls.session.scenarios()]
+    linked = page.load(scenario_of_link(names), None, [controls.scenario], queue=False, **QUIET)
+    opened = linked.then(calls.choose_scenario, [controls.scenario], chosen_out, queue=False, **QUIET)
+    show(opened)
+    show(controls.scenario.input(calls.choose_scenario, [controls.scenario], chosen_out, queue=False, **QUIET))
 
     look_in, look_out = [run, results.method, results.preview], [results.preview_note, *results.of_method]
     results.method.input(calls.look, look_in, look_out, trigger_mode="always_last", **QUIET)
@@ -83,4 +90,23 @@ def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr
     def look(event: gr.events.Dependency) -> gr.events.Dependency:
         return event.then(calls.preview, look_in, [*look_out, *results.of_choices], **QUIET)
 
-    return RunViewer(scenario=controls.scenario, method=results.method, preview=results.preview, show=show_scenario, look=look)
+    return RunViewer(
+        scenario=controls.scenario,
+        method=results.method,
+        preview=results.preview,
+        show=show_scenario,
+        look=look,
+        run=run,
+        show_run=show,
+        status=results.status,
+        pair=flipped.pair,
+        opened=opened,
+        measured=engine,
+        lent=lent,
+        back=back,
+    )
+
+
+def _way_back(run: Run | None, lent: Run | None) -> gr.Button:
+    """Returns the button that leads back, to be seen while the run that is shown came from another tab."""
+    return gr.Button(visible=run is not None and run is lent)

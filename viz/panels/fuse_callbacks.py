@@ -11,13 +11,15 @@ from engine.errors import EngineError
 from engine.types import Run
 from viz import theme
 from viz.panels.contract import RunFiles, SessionLike
+from viz.panels.fuse_place import server_of
 from viz.panels.fuse_view import choice_view, finished, first_method, method_view, preview_label, preview_note, progress, run_view, status
-from viz.panels.live import buttons, failed, thinned, waiting_buttons
+from viz.panels.live import buttons, failed, settled, thinned, waiting_buttons
 from viz.panels.players import pack
 from viz.panels.request_form import FusionForm, Job, chunk_items, parse_form, parse_model_name
 from viz.panels.run_download import write_run
 
 Outputs = list[Any]
+STOPPED = "Stopped. The run before it is still shown."
 NUM_SHOWN = 18
 
 
@@ -42,7 +44,8 @@ class FuseCallbacks:
             yield [gr.skip(), gr.skip()]
             return
         try:
-            with closing(self.session.stream(job.request, job.methods)) as items:
+            engine = server_of(self.session) if job.on_server else self.session
+            with closing(engine.stream(job.request, job.methods)) as items:
                 for item in thinned(items):
                     done = isinstance(item, Run)
                     yield [pack(finished(item) if done else progress(item)), item if done else gr.skip()]
@@ -97,7 +100,11 @@ class FuseCallbacks:
 
     def stopped(self) -> Outputs:
         """Returns status, job, Run and Stop after the visitor pressed Stop."""
-        return [pack(status("idle", "Stopped. The run before it is still shown.")), None, *waiting_buttons()]
+        return [pack(status("idle", STOPPED)), None, *waiting_buttons()]
+
+    def settled(self) -> Outputs:
+        """Returns status, Run and Stop when nothing of what was stopped is under way any more."""
+        return settled(pack(status("idle", STOPPED)))
 
     def ended_early(self, job: Job | None) -> Any:
         """Returns the status after a run that broke off; one that was stopped has no job any more and has its own sentence."""

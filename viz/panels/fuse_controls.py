@@ -8,6 +8,8 @@ from engine.method_list import method_notes
 from engine.types import CHUNK_CONTEXTS
 from viz.panels.contract import SessionLike
 from viz.panels.fuse_offer import method_groups
+from viz.panels.fuse_place import Place, build_place
+from viz.panels.model_offer import model_offer
 from viz.panels.players import player
 from viz.panels.request_form import chunk_items
 
@@ -26,6 +28,7 @@ class Controls:
 
     scenario: gr.Dropdown
     question: gr.Dropdown
+    place: Place
     chunks: gr.HTML
     ratio: gr.Slider
     methods: gr.HTML
@@ -53,6 +56,8 @@ class Controls:
             self.temperature,
             self.seed,
             self.repeats,
+            self.place.where,
+            self.place.prefix_cache,
         ]
 
 
@@ -78,6 +83,7 @@ def build_controls(session: SessionLike) -> Controls:
         allow_custom_value=True,
         elem_id="fuse-question",
     )
+    place = build_place(session)
     with gr.Row(elem_classes="fs-buttons"):
         run = gr.Button("Run", variant="primary", elem_id="fuse-run", min_width=100, scale=2)
         stop = gr.Button("Stop", variant="secondary", elem_id="fuse-stop", min_width=80, scale=1, interactive=False)
@@ -102,6 +108,7 @@ def build_controls(session: SessionLike) -> Controls:
     return Controls(
         scenario=scenario,
         question=question,
+        place=place,
         chunks=chunks,
         ratio=ratio,
         methods=methods,
@@ -114,17 +121,9 @@ def build_controls(session: SessionLike) -> Controls:
 
 def _build_advanced(session: SessionLike) -> dict[str, gr.blocks.Block]:
     with gr.Row(elem_classes="fs-buttons"):
-        model = gr.Dropdown(
-            list(session.model_names()),
-            value=session.settings.model,
-            label="Model",
-            allow_custom_value=True,
-            info="A name, a Hugging Face id or a local path; shared by all visitors.",
-            elem_id="fuse-model",
-            min_width=180,
-            scale=3,
-        )
-        load = gr.Button("Load", elem_id="fuse-load", min_width=70, scale=1)
+        offer = model_offer(session, "shared by all visitors")
+        model = gr.Dropdown(label="Model", elem_id="fuse-model", min_width=180, scale=3, **offer)
+        load = gr.Button("Load", elem_id="fuse-load", min_width=70, scale=1, interactive=offer.get("interactive", True))
     return {
         "model": model,
         "load": load,

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import gradio as gr
 
 from viz import theme
 from viz.panels.contract import SessionLike
 from viz.panels.fuse_flip_callbacks import FlipCallbacks
-from viz.panels.live import idle_buttons, settled_buttons
+from viz.panels.live import idle_buttons
 from viz.panels.parts import heading, plot
 from viz.panels.players import player
 
@@ -34,6 +35,13 @@ class Flip:
     def shown(self) -> list[gr.blocks.Block]:
         """Returns the outputs in the order of FlipView."""
         return [self.note, self.figure, self.cards, self.chunks]
+
+
+class WiredFlip(NamedTuple):
+    """What continues an event that has set `run`, and the pair that is compared."""
+
+    after: Callable[[gr.events.Dependency], gr.events.Dependency]
+    pair: gr.State
 
 
 def build_flip(session: SessionLike) -> Flip:
@@ -75,10 +83,8 @@ def build_flip(session: SessionLike) -> Flip:
     return Flip(question, method, compare, stop, status, note, figure, cards, chunks)
 
 
-def wire_flip(
-    session: SessionLike, flip: Flip, run: gr.State, engine: dict[str, object]
-) -> Callable[[gr.events.Dependency], gr.events.Dependency]:
-    """Wires the panel and returns what continues an event that has set `run`.
+def wire_flip(session: SessionLike, flip: Flip, run: gr.State, engine: dict[str, object]) -> WiredFlip:
+    """Wires the panel.
 
     Args:
         engine: how events that use the engine are queued.
@@ -99,10 +105,10 @@ def wire_flip(
     measured.failure(calls.ended_early, [job], [flip.status], queue=False, **QUIET)
     measured.then(calls.show, [pair], flip.shown, **QUIET).then(idle_buttons, None, buttons, queue=False, **QUIET)
     stopped = flip.stop.click(calls.stopped, None, [flip.status, job, *buttons], cancels=[measured], queue=False, **QUIET)
-    stopped.then(settled_buttons, None, buttons, queue=False, **QUIET)
+    stopped.then(calls.settled, None, [flip.status, *buttons], queue=False, **QUIET)
 
     def after(event: gr.events.Dependency) -> gr.events.Dependency:
         offered = event.then(calls.offer, [run, flip.question, pair], [flip.question, pair], queue=False, **QUIET)
         return offered.then(calls.show, [pair], flip.shown, **QUIET)
 
-    return after
+    return WiredFlip(after, pair)

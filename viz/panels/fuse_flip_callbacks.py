@@ -12,10 +12,11 @@ from engine.types import FusionRequest, Run
 from viz.panels.contract import SessionLike
 from viz.panels.fuse_flip_view import FlipJob, FlipPair, flip_job, flip_pair, flip_view, next_questions
 from viz.panels.fuse_view import progress, status
-from viz.panels.live import buttons, failed, thinned, waiting_buttons
+from viz.panels.live import buttons, failed, settled, thinned, waiting_buttons
 from viz.panels.players import pack
 
 Outputs = list[Any]
+STOPPED = "Stopped."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,11 @@ class FlipCallbacks:
 
     def stopped(self) -> Outputs:
         """Returns status, job, Compare and Stop after the visitor pressed Stop."""
-        return [pack(status("idle", "Stopped.")), None, *waiting_buttons()]
+        return [pack(status("idle", STOPPED)), None, *waiting_buttons()]
+
+    def settled(self) -> Outputs:
+        """Returns status, Compare and Stop when nothing of what was stopped is under way any more."""
+        return settled(pack(status("idle", STOPPED)))
 
     def ended_early(self, job: FlipJob | None) -> Any:
         """Returns the status after a comparison that broke off; one that was stopped has its own sentence."""

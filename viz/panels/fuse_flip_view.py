@@ -22,7 +22,7 @@ CARD_COLORS = (COLORS[0], COLORS[2])
 
 @dataclass(frozen=True, slots=True)
 class FlipJob:
-    """Two questions to one method over the same chunks. `request_a` is None where the shown run holds the method already."""
+    """Two questions to one method over the same chunks. `request_a` is None where the built-in engine has run the method already."""
 
     method: str
     request_a: FusionRequest | None
@@ -63,7 +63,8 @@ def flip_job(run: Run | None, question: Any, method: Any, session: SessionLike) 
         raise BadRequest("The shown run belongs to no scenario, so its texts are not at hand; press Run, then compare.")
     scenario = session.scenario(run.scenario)
     request_b = _request(run, scenario, asked)
-    return FlipJob(method, None if run.method(method) else _request(run, scenario, run.question), request_b)
+    is_there = run.method(method) is not None and run.provenance.served_by is None
+    return FlipJob(method, None if is_there else _request(run, scenario, run.question), request_b)
 
 
 def _request(run: Run, scenario: Scenario, question: str) -> FusionRequest:

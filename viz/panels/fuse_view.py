@@ -8,16 +8,17 @@ import plotly.graph_objects as go
 
 from engine.types import MethodRun, Run, Status, budget
 from viz import theme
+from viz.figures.absent import KV, LAYERS, RANKING, SCORES, not_given
 from viz.figures.agreement import agreement_figure, agreement_info
 from viz.figures.critical_attention import critical_attention_figure, critical_attention_info, no_scores_reason
-from viz.figures.kv_distance import kv_distance_figure, kv_distance_info
+from viz.figures.kv_distance import NO_DISTANCE, kv_distance_figure, kv_distance_info
 from viz.figures.overlap import overlap_figure, overlap_info
 from viz.figures.selection_map import selection_map_figure, selection_map_info
-from viz.figures.timeline import timeline_figure, timeline_info
+from viz.figures.timeline import NO_TIMELINE, timeline_figure, timeline_info
 from viz.figures.token_text import token_text_data, token_text_info
 from viz.figures.ttft_split import ttft_split_figure, ttft_split_info
 from viz.panels.tables import answer_cards, counts_table, top_tokens
-from viz.panels.verdict import EMPTY, banner, hero
+from viz.panels.verdict import EMPTY, banner, chooses, hero
 
 MARKS = {"idle": "", "busy": "▶", "done": "✓", "error": "!"}
 
@@ -55,9 +56,9 @@ def run_view(run: Run | None) -> RunView:
         banner=banner(run),
         cards=answer_cards(run),
         ttft=ttft_split_figure(ttft_split_info(run) if run else None, EMPTY),
-        timeline=timeline_figure(timeline_info(run) if run else None, EMPTY if run is None else "No timeline was recorded."),
+        timeline=timeline_figure(timeline_info(run) if run else None, not_given(run, LAYERS, NO_TIMELINE) if run else EMPTY),
         counts=counts_table(run),
-        kv=kv_distance_figure(kv_distance_info(run) if run else None),
+        kv=kv_distance_figure(kv_distance_info(run) if run else None, not_given(run, KV, NO_DISTANCE)),
     )
 
 
@@ -65,13 +66,19 @@ def method_view(run: Run | None, method_name: str, ratio: float | None = None) -
     """Returns the pictures of one method, with the tokens it would pick at another ratio where it ranked them."""
     shown = at_ratio(run, ratio) if run is not None and ratio is not None else run
     method = shown.method(method_name) if shown else None
-    why = no_scores_reason(method, shown.num_doc_tokens) if shown and method else EMPTY
+    why = _no_scores(shown, method) if shown and method else EMPTY
     return MethodView(
         map=selection_map_figure(selection_map_info(shown, method_name) if shown else None, EMPTY),
         attention=critical_attention_figure(critical_attention_info(shown, method_name) if shown else None, why),
         text=token_text_data(token_text_info(shown, method_name) if shown else None, EMPTY),
         top=top_tokens(shown, method_name),
     )
+
+
+def _no_scores(run: Run, method: MethodRun) -> str:
+    """Returns why a method's scores are not shown: it has none, or a server keeps them to itself."""
+    why = no_scores_reason(method, run.num_doc_tokens)
+    return not_given(run, SCORES, why) if chooses(run, method) else why
 
 
 def choice_view(run: Run | None, ratio: float | None = None) -> ChoiceView:
@@ -108,6 +115,8 @@ def preview_note(run: Run | None, method_name: str, ratio: float) -> str:
     if run is None or method is None:
         return ""
     name = theme.method_label(method_name)
+    if method.ranking is None and run.provenance.served_by and chooses(run, method):
+        return f"{not_given(run, RANKING)} The picture is the same at every ratio; times and answers are measured at ratio {run.ratio:.2f}."
     if method.ranking is None:
         return f"{name} has no ranking, so its picture is the same at every ratio. Times and answers are measured at ratio {run.ratio:.2f}."
     if abs(ratio - run.ratio) < 1e-9:
@@ -142,12 +151,17 @@ def progress(item: Status) -> dict[str, Any]:
     ahead = item.queue_position
     wait = f"Waiting: {ahead} request{'s' if ahead > 1 else ''} ahead. " if ahead else ""
     fraction = item.fraction if np.isfinite(item.fraction) else 0.0
-    name, colon, rest = item.message.partition(": ")
-    message = f"{theme.method_label(name)}: {rest}" if colon and theme.method_family(name) in theme.METHODS else item.message
-    return status("busy", wait + message, fraction, dict(item.answers))
+    return status("busy", wait + method_named(item.message), fraction, dict(item.answers))
+
+
+def method_named(message: str) -> str:
+    """Returns a message that may begin with a method's name and a colon, with the name as shown to people."""
+    name, colon, rest = message.partition(": ")
+    return f"{theme.method_label(name)}: {rest}" if colon and theme.method_family(name) in theme.METHODS else message
 
 
 def finished(run: Run) -> dict[str, Any]:
     """Returns the status line of a run that has ended."""
     names = ", ".join(theme.method_label(method.method) for method in run.methods)
-    return status("done", f"Done: {names}, measured just now on this machine." if run.provenance.mode == "live" else f"Done: {names}.")
+    where = f"by {run.provenance.served_by}" if run.provenance.served_by else "on this machine"
+    return status("done", f"Done: {names}, measured just now {where}." if run.provenance.mode == "live" else f"Done: {names}.")

@@ -5,6 +5,7 @@ import gradio as gr
 from engine.model.calibration import Calibration
 from viz.figures.layer_recall import layer_recall_figure, layer_recall_info
 from viz.panels.contract import SessionLike
+from viz.panels.parts import first_view
 
 QUIET = {"show_progress": "hidden", "api_visibility": "private"}
 SAID = """
@@ -15,8 +16,8 @@ what counts in the end, the distance to full prefill when their choice is recomp
 """
 
 
-def build_layers(session: SessionLike, page: gr.Blocks) -> None:
-    """Builds the tab. Call inside a gr.Tab of `page`."""
+def build_layers(session: SessionLike, tab: gr.Tab) -> None:
+    """Builds the tab. Call inside `tab`."""
     with gr.Column(elem_classes="fs-panel"):
         gr.HTML("<h2 class='fs-heading'>Critical layers</h2>", apply_default_css=False, js_on_load=None)
         gr.Markdown(SAID)
@@ -32,7 +33,7 @@ def build_layers(session: SessionLike, page: gr.Blocks) -> None:
         table = next((table for table in session.calibrations() if table.model == name), None)
         return layer_recall_figure(_info(table) if table else None), table.note if table else ""
 
-    page.load(offer, None, [choice], queue=False, **QUIET).then(show, [choice], [figure, note], queue=False, **QUIET)
+    first_view(tab)(offer, None, [choice], queue=False, **QUIET).then(show, [choice], [figure, note], queue=False, **QUIET)
     choice.input(show, [choice], [figure, note], queue=False, **QUIET)
 
 

@@ -12,7 +12,8 @@ from viz.panels.fuse_view import status
 from viz.panels.players import pack
 
 MIN_GAP_S = 0.22
-# The events behind a cancelled one still end; a run that is started before they have would get their button states.
+# The events behind a cancelled one still end: what they had under way is shown after Stop's own sentence, and a run that is started
+# before they have ended would get their button states.
 SETTLE_S = 0.4
 
 
@@ -37,10 +38,10 @@ def buttons(running: bool) -> list[Any]:
     return [gr.Button(interactive=not running), gr.Button(interactive=running)]
 
 
-def settled_buttons() -> list[Any]:
-    """Returns both buttons once the events of a cancelled run have ended."""
+def settled(stopped: dict[str, str]) -> list[Any]:
+    """Returns the status after Stop once more, and both buttons, once the events of a cancelled run have ended."""
     time.sleep(SETTLE_S)
-    return buttons(running=False)
+    return [stopped, *buttons(running=False)]
 
 
 def waiting_buttons() -> list[Any]:

@@ -9,6 +9,7 @@ from engine.scenarios import Scenario
 from engine.types import Chunk, FusionRequest
 from viz import theme
 from viz.panels.fuse_offer import default_methods
+from viz.panels.place import BUILT_IN, SERVER, server_methods
 
 PREVIEW_CHARS = 90
 
@@ -26,14 +27,17 @@ class FusionForm:
     temperature: Any
     seed: Any
     repeats: Any
+    place: Any = BUILT_IN
+    prefix_cache: Any = False
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A request that holds, and the methods to run for it."""
+    """A request that holds, the methods to run for it, and whether the SGLang server runs them."""
 
     request: FusionRequest
     methods: tuple[str, ...]
+    on_server: bool = False
 
 
 def parse_form(form: FusionForm, scenario: Scenario, known_methods: tuple[str, ...]) -> Job:
@@ -44,14 +48,14 @@ def parse_form(form: FusionForm, scenario: Scenario, known_methods: tuple[str, .
     request = scenario.request(
         form.question if isinstance(form.question, str) else "",
         chunks=_kept_chunks(form.chunks, scenario),
-        ratio=_number("recompute ratio", form.ratio),
-        max_new_tokens=_whole("answer length", form.max_new_tokens),
-        temperature=_number("temperature", form.temperature),
-        seed=_whole("seed", form.seed),
+        ratio=number("recompute ratio", form.ratio),
+        max_new_tokens=whole("answer length", form.max_new_tokens),
+        temperature=number("temperature", form.temperature),
+        seed=whole("seed", form.seed),
         chunk_context=form.chunk_context,
-        repeats=_whole("number of repeats", form.repeats),
+        repeats=whole("number of repeats", form.repeats),
     )
-    return Job(request, methods)
+    return Job(request, server_methods(form.place, methods, form.prefix_cache), form.place == SERVER)
 
 
 def parse_model_name(value: Any) -> str:
@@ -96,14 +100,16 @@ def _names(value: Any, known: tuple[str, ...]) -> list[str]:
     return checked
 
 
-def _number(name: str, value: Any) -> float:
+def number(name: str, value: Any) -> float:
+    """Returns an input as a number. Raises BadRequest where it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadRequest(f"The {name} is empty; enter a number.")
     return float(value)
 
 
-def _whole(name: str, value: Any) -> int:
-    number = _number(name, value)
-    if not math.isfinite(number) or number != int(number):
+def whole(name: str, value: Any) -> int:
+    """Returns an input as a whole number. Raises BadRequest where it is none."""
+    found = number(name, value)
+    if not math.isfinite(found) or found != int(found):
         raise BadRequest(f"The {name} is {value}; it must be a whole number.")
-    return int(number)
+    return int(found)

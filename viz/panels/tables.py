@@ -8,11 +8,13 @@ import numpy as np
 from engine.types import MethodRun, Run
 from viz import theme
 from viz.figures import words
+from viz.figures.absent import RANKING, not_given
 from viz.figures.bins import selective_masks
 from viz.figures.ttft_split import speed_words, ttft_split_info
-from viz.panels.verdict import EMPTY, num_recomputed
+from viz.panels.verdict import EMPTY, chooses, num_recomputed
 
 NUM_TOP, MAX_COLUMNS = 20, 5
+WITHOUT_CHUNKS = ("full", "prefix_cache")
 CONTEXT_WORDS = {
     "system": "behind the system prompt",
     "alone": "alone",
@@ -65,7 +67,9 @@ def quality_facts(method: MethodRun) -> list[tuple[str, str, str]]:
 
 def _speed(run: Run, method: MethodRun, full: MethodRun | None) -> str:
     row = next(row for row in ttft_split_info(run).rows if row.method == method.method)
-    return "to first token" if full is None or method is full else f"to first token, {speed_words(row)}"
+    inside = method.server_ttft_s
+    where = "" if inside is None else f" at the client ({words.seconds(inside)} inside the server)"
+    return f"to first token{where}" if full is None or method is full else f"to first token{where}, {speed_words(row)}"
 
 
 def _common_prefix(text: str, other: str) -> int:
@@ -102,11 +106,14 @@ def counts_table(run: Run | None) -> dict[str, Any]:
     if run is None or not run.methods:
         return {"caption": "Counts", "columns": [], "rows": [], "reason": EMPTY, "note": ""}
     rows = [["", *(theme.method_label(method.method) for method in run.methods)]]
-    rows += [[name, *(cell(run, method) for method in run.methods)] for name, cell in _COUNTS]
+    counts = (_AT_CLIENT, _INSIDE, *_COUNTS[1:]) if run.provenance.served_by else _COUNTS
+    rows += [[name, *(cell(run, method) for method in run.methods)] for name, cell in counts]
     if len(run.methods) > MAX_COLUMNS:
         rows = [list(row) for row in zip(*rows, strict=True)]
     num_new = sum(chunk.source == "computed" for chunk in run.chunks)
     found = f"Chunk caches of this run: {len(run.chunks) - num_new} found in the store, {num_new} computed for it."
+    if not any(chunk.cache_hash for chunk in run.chunks):
+        found = "No chunk cache was read in this run."
     note = f"{found} {_COST_NOTE} Page cache of the disk: {run.provenance.page_cache}."
     return {"caption": "What was computed, loaded and saved", "columns": rows[0], "rows": rows[1:], "reason": "", "note": note}
 
@@ -156,7 +163,7 @@ def break_even(run: Run, method: MethodRun) -> int | None:
 
 
 def _one_off(run: Run, method: MethodRun) -> str:
-    if method.method == "full":
+    if method.method in WITHOUT_CHUNKS:
         return "–"
     cost, stored = one_off_cost(run), words.size(sum(chunk.size_bytes for chunk in run.chunks))
     if cost is None:
@@ -166,7 +173,7 @@ def _one_off(run: Run, method: MethodRun) -> str:
 
 def _pays(run: Run, method: MethodRun) -> str:
     saved, cost = saved_seconds(run, method), one_off_cost(run)
-    if method.method == "full" or saved is None or (cost is None and saved > 0):
+    if method.method in WITHOUT_CHUNKS or saved is None or (cost is None and saved > 0):
         return "–"
     num = break_even(run, method)
     about = "" if cost is None or cost.exact else "about "
@@ -191,9 +198,15 @@ _COUNTS = (
     ("Cache hits (tokens reused)", lambda run, m: _of_documents(run, m.num_cache_hits)),
     ("Question tokens computed", lambda run, m: f"{int((m.rows >= run.question_start).sum()):,}"),
     ("KV loaded", lambda run, m: words.size(m.loaded_bytes)),
-    ("Chunks cached", lambda run, m: "–" if m.method == "full" else CONTEXT_WORDS.get(m.chunk_context, m.chunk_context)),
+    ("Chunks cached", lambda run, m: "–" if m.method in WITHOUT_CHUNKS else CONTEXT_WORDS.get(m.chunk_context, m.chunk_context)),
     ("One-off cost of the caches", _one_off),
     ("Break-even", _pays),
+)
+
+_AT_CLIENT = ("Time to first token, at the client", _spread)
+_INSIDE = (
+    "Time to first token, inside the server",
+    lambda run, m: "not told; start it with --enable-metrics" if m.server_ttft_s is None else words.seconds(m.server_ttft_s),
 )
 
 
@@ -203,7 +216,7 @@ def top_tokens(run: Run | None, method_name: str) -> dict[str, Any]:
     caption = f"Top {NUM_TOP} tokens of {theme.method_label(method_name)}"
     columns = ["Rank", "Token", "Chunk", "Position", "Score", "Recomputed", "Also by"]
     if run is None or method is None or method.ranking is None:
-        reason = f"{theme.method_label(method_name)} does not rank tokens." if run and method else EMPTY
+        reason = _no_ranking(run, method) if run and method else EMPTY
         return {"caption": caption, "columns": columns, "rows": [], "reason": reason, "note": ""}
     others = {name: mask for name, mask in selective_masks(run).items() if name != method_name}
     rows = [_token_row(run, method, others, rank, int(p)) for rank, p in enumerate(method.ranking[:NUM_TOP], start=1)]
@@ -213,6 +226,11 @@ def top_tokens(run: Run | None, method_name: str) -> dict[str, Any]:
         else f"{theme.method_label(method_name)} ranks tokens without scores: it does not look at the question."
     )
     return {"caption": caption, "columns": columns, "rows": rows, "reason": "", "note": note}
+
+
+def _no_ranking(run: Run, method: MethodRun) -> str:
+    why = f"{theme.method_label(method.method)} does not rank tokens."
+    return not_given(run, RANKING, why) if chooses(run, method) else why
 
 
 def _token_row(run: Run, method: MethodRun, others: dict[str, np.ndarray], rank: int, position: int) -> list[str]:

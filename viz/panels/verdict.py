@@ -6,10 +6,11 @@ from typing import Any
 from engine.types import MethodRun, Run
 from viz import theme
 from viz.figures import words
+from viz.figures.absent import notice
 from viz.figures.ttft_split import speed_words, ttft_split_info
 
 EMPTY = "No run yet. Pick a question and press Run."
-PLAIN_METHODS = ("full", "reuse")
+PLAIN_METHODS = ("full", "reuse", "prefix_cache")
 MANY = 3
 
 
@@ -20,11 +21,12 @@ def banner(run: Run | None) -> dict[str, Any]:
     return {
         "kind": run.provenance.mode,
         "badge": run.provenance.mode.upper(),
+        "server": run.provenance.served_by or "",
         "details": provenance_line(run),
         "question": run.question,
         "verdict": verdict(run),
         "ranking": ranking_line(run),
-        "notices": list(run.notices),
+        "notices": [*filter(None, [notice(run)]), *run.notices],
     }
 
 
@@ -36,7 +38,8 @@ def provenance_line(run: Run) -> str:
     disk = f"disk {source.disk_mb_per_s:,.0f} MB/s" if source.disk_mb_per_s else ""
     num = max((len(method.ttft_repeats_s) for method in run.methods), default=0)
     repeats = "measured once" if num == 1 else f"median of {num}"
-    return " · ".join(part for part in (source.model, source.dtype, device, threads, disk, source.created[:10], repeats) if part)
+    where = "TTFT at the client and inside the server" if source.served_by else ""
+    return " · ".join(part for part in (source.model, source.dtype, device, threads, disk, source.created[:10], repeats, where) if part)
 
 
 def hero(run: Run) -> MethodRun | None:
@@ -87,6 +90,11 @@ def _fastest(methods: list[MethodRun]) -> str:
 def num_recomputed(run: Run, method: MethodRun) -> int:
     """Returns how many document tokens a method recomputed."""
     return int(((method.rows >= run.system_len) & (method.rows < run.question_start)).sum())
+
+
+def chooses(run: Run, method: MethodRun) -> bool:
+    """Returns whether a method recomputed some, but not all document tokens."""
+    return 0 < num_recomputed(run, method) < run.num_doc_tokens
 
 
 def _speed(run: Run, method: MethodRun) -> str:

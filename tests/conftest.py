@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 for folder in (ROOT, ROOT / "tests"):
     if str(folder) not in sys.path:
@@ -16,3 +18,23 @@ os.environ.update(
     GRADIO_ANALYTICS_ENABLED="False",
     TOKENIZERS_PARALLELISM="false",
 )
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Workers share the cores; set before torch is first imported.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Triton's interpreter is settled when triton is first imported, which transformers does by the way. Set to 0, kernels are compiled.
+os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One browser for all tests of pages: a process bears one Playwright. They skip, naming it, where there is none."""
+    from launch import CHROMIUM, CHROMIUM_ARGS
+
+    if not CHROMIUM.is_file():
+        pytest.skip(f"needs Chromium at {CHROMIUM}")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=CHROMIUM_ARGS)
+        yield found
+        found.close()

@@ -19,14 +19,14 @@ TEXTS = (
 )
 
 
-def tiny_runtime(folder: Path, family: str = "llama") -> Runtime:
+def tiny_runtime(folder: Path, family: str = "llama", page_cache: str = "kept") -> Runtime:
     """Returns a runtime of a tiny model on one thread, its chunk store in `folder`, with made-up head weights."""
     model = tiny_model(family)
     weights = tuple(tuple(1.0 + layer + head for head in range(model.spec.num_heads)) for layer in (1, 3))
     path = calibration_path(folder / "head_weights", model.spec.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.encode(HeadWeights(model.spec.name, (1, 3), weights, "made up", "", 0)))
-    return Runtime(model, Settings(cache_dir=folder, num_threads=1))
+    return Runtime(model, Settings(cache_dir=folder, num_threads=1, page_cache=page_cache))
 
 
 def lighthouse(texts=TEXTS, ratio=0.35, context="system", **more) -> FusionRequest:

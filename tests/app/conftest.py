@@ -1,16 +1,24 @@
-"""One browser for all tests of the page; they skip, naming it, where there is none."""
+"""Fixtures of the Evict and Chat tabs without a browser."""
 
+import gradio as gr
 import pytest
-from launch import CHROMIUM, CHROMIUM_ARGS
+from evict_fakes import FakeReplays
+
+from viz.panels import chat_work, evict_callbacks
+from viz.panels.evict_callbacks import EvictCallbacks
 
 
-@pytest.fixture(scope="session")
-def browser():
-    if not CHROMIUM.is_file():
-        pytest.skip(f"needs Chromium at {CHROMIUM}")
-    from playwright.sync_api import sync_playwright
+@pytest.fixture
+def toasts(monkeypatch):
+    """Collects what would be shown as toasts; nobody waits for a slider or for news of a worker."""
+    shown = []
+    monkeypatch.setattr(gr, "Warning", lambda message, **_: shown.append(message))
+    monkeypatch.setattr(evict_callbacks, "DEBOUNCE_S", 0.0)
+    monkeypatch.setattr(evict_callbacks, "MIN_GAP_S", 0.0)
+    monkeypatch.setattr(chat_work, "POLL_S", 0.01)
+    return shown
 
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=CHROMIUM_ARGS)
-        yield found
-        found.close()
+
+@pytest.fixture
+def calls(toasts):
+    return EvictCallbacks(FakeReplays())

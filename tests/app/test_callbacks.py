@@ -6,12 +6,12 @@ from pathlib import Path
 
 import gradio as gr
 import pytest
-from fakes import FakeRunFiles, FakeSession, example_request, fake_run
+from fake_runs import example_request, fake_run
+from fakes import FakeRunFiles, FakeSession
 
 from engine.errors import BadRunFile
-from viz.panels.api import make_run
+from viz.panels.api import make_compare
 from viz.panels.fuse_callbacks import NUM_SHOWN, FuseCallbacks
-from viz.panels.live import settled_buttons
 from viz.panels.page import build, launch_options
 from viz.panels.players import pack, unpack
 from viz.panels.run_download import file_name, write_run
@@ -129,7 +129,8 @@ def test_run_files_open_as_replay_and_bad_ones_are_refused(calls, warnings):
 def test_stopped_and_broken_off_have_their_own_sentences(calls):
     status, job, run_button, stop_button = calls.stopped()
     assert unpack(status)["message"].startswith("Stopped") and job is None and not run_button.interactive and not stop_button.interactive
-    assert [button.interactive for button in settled_buttons()] == [True, False]
+    again, run_button, stop_button = calls.settled()
+    assert again == status and run_button.interactive and not stop_button.interactive
     assert skipped(calls.ended_early(None))
     assert "broke off" in unpack(calls.ended_early(calls.begin("harbour", *FORM)[1]))["message"]
 
@@ -144,21 +145,21 @@ def test_download_is_named_after_the_run_and_old_files_go(tmp_path):
 
 
 def test_api_returns_numbers_and_raises_sentences():
-    run = make_run(FakeSession())
+    run = make_compare(FakeSession())
     result = run("harbour", "Who designed the tidal gate of Orsund?", 0.3, "full, qcfuse")
     assert set(result["methods"]) == {"full", "qcfuse"} and result["methods"]["qcfuse"]["num_recomputed"] > 0
     with pytest.raises(gr.Error, match="question is empty"):
         run("harbour", " ")
 
 
-def test_page_builds_with_a_bounded_engine_lane_and_one_public_endpoint():
+def test_page_builds_with_a_bounded_engine_lane_and_three_public_endpoints():
     page = build(FakeSession(), FakeRunFiles())
     engine = [fn for fn in page.fns.values() if fn.concurrency_id == "engine"]
     # Several may wait at once: the session runs them one by one and tells each its place.
-    assert len(engine) == 4 and {fn.concurrency_limit for fn in engine} == {16}
-    assert list(page.get_api_info()["named_endpoints"]) == ["/run"]
+    assert len(engine) > 4 and {fn.concurrency_limit for fn in engine} == {16}
+    assert list(page.get_api_info()["named_endpoints"]) == ["/answer", "/compare", "/replay"]
     options = launch_options()
-    assert options["run_history"] is False and options["ssr_mode"] is False
+    assert options["run_history"] is False and options["ssr_mode"] is None
     assert all("http" not in sheet for sheet in options["theme"]._stylesheets)
 
 

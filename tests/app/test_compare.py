@@ -257,7 +257,7 @@ def test_claims_count_what_they_show_and_take_an_opened_file():
 
 def test_the_page_builds_and_keeps_its_events_private():
     page = build(FakeSession(), FakeRunFiles())
-    assert list(page.get_api_info()["named_endpoints"]) == ["/run"]
+    assert list(page.get_api_info()["named_endpoints"]) == ["/answer", "/compare", "/replay"]
     tabs = [block.label for block in page.blocks.values() if isinstance(block, gr.Tab)]
-    assert tabs[:3] == ["Fuse", "Compare", "Claims"]
+    assert tabs[:4] == ["Fuse", "Chat", "Play", "Evict"]
     build(BareSession(), FakeRunFiles())

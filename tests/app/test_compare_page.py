@@ -2,6 +2,7 @@
 
 import pytest
 from launch import served, visiting
+from playwright.sync_api import expect
 from results_samples import sample_results
 
 from engine.resultsfile import dump_results, parse_results
@@ -41,8 +42,8 @@ def test_opens_with_pictures_numbers_and_where_they_come_from(visit):
     page = visit.page
     assert page.locator("#compare-banner .fs-badge-replay").inner_text().strip() == "REPLAY"
     assert "n = 60" in page.locator("#compare-banner").inner_text()
-    assert page.locator("#compare-pareto .annotation-text").count() == len(page.locator("#compare-methods input:checked").all())
-    assert page.locator("#compare-break-even .js-plotly-plot").count() == 1
+    expect(page.locator("#compare-pareto .annotation-text")).to_have_count(page.locator("#compare-methods input:checked").count())
+    expect(page.locator("#compare-break-even .js-plotly-plot")).to_have_count(1)
     assert "Pays from use 2: " in page.locator("#compare-break-even-note").inner_text()
     assert "40 % less" in page.locator("#compare-equal").inner_text()
     assert "python -m engine.bench fuse" in page.locator("#compare-note").inner_text()
@@ -115,7 +116,7 @@ def test_a_file_opens_and_a_bad_one_is_a_sentence(visit, tmp_path):
 
 def test_a_row_of_a_set_without_runs_offers_none(visit):
     page = visit.page
-    assert page.locator("#compare-table .fs-pick").count() == 0
+    expect(page.locator("#compare-table .fs-pick")).to_have_count(0)
     choose_set(page, 0)
     page.locator("#compare-table .fs-pick").first.wait_for()
 
@@ -131,7 +132,7 @@ def test_a_row_without_a_recorded_run_says_so_and_keeps_the_run_shown(visit):
     assert page.locator("#compare-table").is_visible()
     page.wait_for_timeout(1000)
     page.get_by_role("tab", name="Fuse", exact=True).click()
-    assert page.locator("#fuse-banner .fs-badge-live").count() == 1
+    expect(page.locator("#fuse-banner .fs-badge-live")).to_have_count(1)
 
 
 def test_a_row_opens_its_recorded_run_in_the_fuse_tab(visit):
@@ -144,7 +145,7 @@ def test_a_row_opens_its_recorded_run_in_the_fuse_tab(visit):
     page.locator("#fuse-banner").wait_for()
     page.get_by_text("Preview: the exact").wait_for()
     assert "ratio 0.10" in page.locator("#fuse-preview-note").inner_text()
-    assert page.locator("#fuse-banner .fs-badge-replay").count() == 1
+    expect(page.locator("#fuse-banner .fs-badge-replay")).to_have_count(1)
 
 
 def test_claims_filter_by_verdict(visit):
@@ -158,14 +159,14 @@ def test_claims_filter_by_verdict(visit):
     shown = page.locator("#claims-view .fs-claim").count()
     assert 0 < shown < total and "not testable here" in page.locator("#claims-view .fs-finding").first.inner_text()
     page.keyboard.press("Enter")
-    assert page.locator("#claims-view .fs-claim").count() == total
+    expect(page.locator("#claims-view .fs-claim")).to_have_count(total)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [(390, 844), (1280, 720), (1920, 1080)], ids=lambda size: f"{size[0]}px")
-def test_no_tab_scrolls_sideways(browser, url, size, theme):
-    with visiting(browser, url, *size, theme=theme) as visit:
+# The width does not depend on the theme, so each is seen with one.
+@pytest.mark.parametrize(("width", "height", "theme"), [(390, 844, "dark"), (1280, 720, "light"), (1920, 1080, "dark")])
+def test_no_tab_scrolls_sideways(browser, url, width, height, theme):
+    with visiting(browser, url, width, height, theme=theme) as visit:
         for name in ("Compare", "Claims"):
             open_tab(visit.page, name)
-            assert visit.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+            assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
         assert visit.problems == []

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import gradio as gr
 import pytest
-from fakes import FakeSession, example_request, fake_run, harbour_scenario, injection_scenario
+from fake_runs import example_request, fake_run, harbour_scenario, injection_scenario
+from fakes import FakeSession
 
 from viz.panels.fuse_flip_callbacks import FlipCallbacks
 from viz.panels.fuse_flip_view import FlipPair, flip_view, next_questions

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from fakes import ALL_METHODS, FakeRunFiles, FakeSession
+from fake_runs import ALL_METHODS
+from fakes import FakeRunFiles, FakeSession
 from worlds import lighthouse, tiny_runtime
 
 from engine.method_list import method_names, method_notes

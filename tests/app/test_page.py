@@ -2,6 +2,7 @@
 
 import pytest
 from launch import served, visiting
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -24,17 +25,15 @@ def test_opens_with_a_recorded_run_and_all_pictures(visit):
     assert page.locator("#fuse-banner .fs-badge-replay").inner_text().strip() == "REPLAY"
     assert "QCFuse recomputed 30" in page.locator("#fuse-banner").inner_text()
     for name in ("map", "attention", "ttft", "timeline", "kv"):
-        assert page.locator(f"#fuse-{name} .js-plotly-plot").count() == 1, name
-    assert page.locator("#fuse-cards .fs-card").count() == 3
+        expect(page.locator(f"#fuse-{name} .js-plotly-plot")).to_have_count(1)
+    expect(page.locator("#fuse-cards .fs-card")).to_have_count(3)
     assert page.locator("#fuse-text .fs-token").count() > 2000
-    assert page.locator("#fuse-top tbody tr").count() == 20
+    expect(page.locator("#fuse-top tbody tr")).to_have_count(20)
 
 
-def test_run_shows_live_numbers_and_partial_answers(visit):
+def test_run_shows_live_numbers(visit):
     page = visit.page
     page.locator("#fuse-run").click()
-    page.locator("#fuse-status .fs-partial-card").first.wait_for()
-    assert page.locator("#fuse-stop").is_enabled() and page.locator("#fuse-run").is_disabled()
     page.locator("#fuse-banner .fs-badge-live").wait_for()
     assert "measured just now" in visit.status()
     assert "median of 3" in page.locator("#fuse-banner").inner_text()
@@ -55,14 +54,20 @@ def test_chunks_reorder_and_drop_by_keyboard(visit):
     assert titles[:3] == ["Lantern ferry timetable", "Tidal gate of Orsund", "The Velden lighthouse"]
 
 
-def test_stop_keeps_the_run_before_and_the_next_run_works(visit):
+def test_partial_answers_show_and_stop_keeps_the_run_before_and_the_next_run_works(visit):
     page = visit.page
+    page.locator("#fuse-question input").fill("Which year never ends?")
+    page.keyboard.press("Enter")
     page.locator("#fuse-run").click()
     page.locator("#fuse-status .fs-partial-card").first.wait_for()
+    assert page.locator("#fuse-stop").is_enabled() and page.locator("#fuse-run").is_disabled()
     page.locator("#fuse-stop").click()
     page.get_by_text("Stopped. The run before it is still shown.").wait_for()
-    assert page.locator("#fuse-banner .fs-badge-replay").count() == 1
-    visit.run_and_wait()
+    expect(page.locator("#fuse-banner .fs-badge-replay")).to_have_count(1)
+    page.locator("#fuse-question input").fill("Which year?")
+    page.keyboard.press("Enter")
+    page.locator("#fuse-run:enabled").click()
+    page.locator("#fuse-banner .fs-badge-live").wait_for()
 
 
 def test_an_engine_error_is_a_sentence_and_leaves_the_page_usable(visit):
@@ -72,7 +77,7 @@ def test_an_engine_error_is_a_sentence_and_leaves_the_page_usable(visit):
     page.locator("#fuse-run").click()
     page.locator("#fuse-status .fs-status-error").wait_for()
     assert "The chunk store is full" in visit.status() and "Traceback" not in page.content()
-    assert page.locator("#fuse-banner .fs-badge-replay").count() == 1
+    expect(page.locator("#fuse-banner .fs-badge-replay")).to_have_count(1)
     page.locator("#fuse-question input").fill("Which year?")
     page.keyboard.press("Enter")
     visit.run_and_wait()
@@ -88,12 +93,12 @@ def test_hostile_text_stays_text_and_a_giant_line_does_not_freeze_the_page(visit
     page.wait_for_function("document.querySelectorAll('#fuse-text .fs-token').length > 2000", timeout=20_000)
     assert page.evaluate("window.__pwned") is None
     for name in ("chunks", "text", "banner", "cards", "top"):
-        assert page.locator(f"#fuse-{name} img, #fuse-{name} script, #fuse-{name} b").count() == 0, name
+        expect(page.locator(f"#fuse-{name} img, #fuse-{name} script, #fuse-{name} b")).to_have_count(0)
     assert page.locator("#fuse-text h4 bdi").first.inner_text() == "<img src=x onerror=window.__pwned=4> ${1+1} {{value}}"
     assert "${window.__pwned=1} and {{value}}" in page.locator("#fuse-banner").inner_text()
     assert "Show more" in page.locator("#fuse-text .fs-more").first.inner_text()
     page.evaluate("Plotly.Fx.hover(document.querySelector('#fuse-map .js-plotly-plot'), {xval: 40, yval: 5}, ['xy'])")
-    assert page.locator("#fuse-map .hoverlayer img").count() == 0
+    expect(page.locator("#fuse-map .hoverlayer img")).to_have_count(0)
 
 
 def test_hover_tells_token_rank_and_score(visit):
@@ -115,7 +120,7 @@ def test_picture_and_ratio_change_without_the_engine(visit):
     page.locator("#fuse-preview input[type=number]").fill("0.1")
     page.keyboard.press("Enter")
     page.get_by_text("Preview: the exact").wait_for()
-    assert page.locator("#fuse-banner .fs-badge-replay").count() == 1
+    expect(page.locator("#fuse-banner .fs-badge-replay")).to_have_count(1)
 
 
 def test_download_and_reopen(visit, tmp_path):
@@ -147,9 +152,8 @@ def test_two_visitors_do_not_see_each_other(browser, url):
         assert first.problems == [] and second.problems == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [(390, 844), (1280, 720), (1920, 1080)], ids=lambda size: f"{size[0]}px")
-def test_page_never_scrolls_sideways(browser, url, size, theme):
-    with visiting(browser, url, *size, theme=theme) as visit:
-        width = visit.page.evaluate("document.documentElement.scrollWidth")
-        assert width <= size[0] and visit.problems == []
+# The width does not depend on the theme, so each is seen with one.
+@pytest.mark.parametrize(("width", "height", "theme"), [(390, 844, "dark"), (1280, 720, "light"), (1920, 1080, "dark")])
+def test_page_never_scrolls_sideways(browser, url, width, height, theme):
+    with visiting(browser, url, width, height, theme=theme) as visit:
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= width and visit.problems == []

@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 from launch import ROOT, free_port, served_command, visiting
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -34,7 +35,7 @@ def test_a_stranger_runs_a_scenario_and_sees_the_numbers(browser, url):
         banner = page.locator("#fuse-banner").inner_text()
         assert "SmolLM2-135M-Instruct" in banner and "QCFuse recomputed 30" in banner and "instead of" in banner
         for name in ("map", "attention", "ttft", "timeline", "kv"):
-            assert page.locator(f"#fuse-{name} .js-plotly-plot").count() == 1, name
+            expect(page.locator(f"#fuse-{name} .js-plotly-plot")).to_have_count(1)
         assert page.locator("#fuse-text .fs-recomputed").count() > 500
         assert "KV loaded" in page.locator("#fuse-counts").inner_text()
         assert "measured just now" in visit.status()

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from fakes import harbour_scenario
+from fake_runs import harbour_scenario
 
 from engine.errors import BadRequest
 from engine.types import CHUNK_CONTEXTS

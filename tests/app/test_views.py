@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fakes import ALL_METHODS, example_request, fake_run
+from fake_runs import ALL_METHODS, example_request, fake_run
 
 from engine.types import Status, budget
 from viz import theme

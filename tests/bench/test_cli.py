@@ -137,3 +137,11 @@ def test_a_bad_benchmark_is_one_sentence(home, monkeypatch, capsys, args, words)
 def test_a_missing_model_is_one_sentence(home):
     done = run(home / "elsewhere", "engine.ask", "--scenario", "harbour-museum", "q1")
     assert done.returncode == 2 and "Traceback" not in done.stderr and str(home / "elsewhere") in done.stderr
+
+
+def test_profile_parts_a_prefills_time(home):
+    result = last_json(run(home, "engine.bench", "profile", "--data", str(home / "data.jsonl"), "--ratios", "0.2", "--json"))
+    assert {row["method"] for row in result["rows"]} == {"full", "qcfuse@0.2"} and result["gflop_per_s"] > 0
+    gflop = {(row["method"], row["part"]): row["gflop"] for row in result["rows"]}
+    assert 0 < gflop["qcfuse@0.2", "projections"] < gflop["full", "projections"]
+    assert 0 < gflop["qcfuse@0.2", "attention products"] < gflop["full", "attention products"]

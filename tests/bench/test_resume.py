@@ -40,7 +40,14 @@ def unbroken(home):
 def stopped(home, cache, how):
     """Runs the benchmark until its first sample is on disk, stops it and returns its status, stderr and kept lines."""
     process = subprocess.Popen(
-        command(*arguments(home)), cwd=ROOT, env=environment(home, cache), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command(*arguments(home)),
+        cwd=ROOT,
+        env=environment(home, cache),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A suite started in the background ignores Ctrl-C, and what it starts would too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     folder, deadline = home / cache / "bench", time.monotonic() + 120
     while not any(b"\n" in path.read_bytes() for path in folder.glob("*.jsonl")):

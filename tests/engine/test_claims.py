@@ -4,7 +4,7 @@ import inspect
 from dataclasses import replace
 
 import pytest
-from fakes import example_request, fake_run
+from fake_runs import example_request, fake_run
 from results_samples import SET_SIZE, sample_results
 
 from engine.claims import RULES, Claim, Evidence, LayerTable, judge, load_claims

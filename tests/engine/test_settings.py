@@ -15,7 +15,16 @@ def test_defaults_and_overrides():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("PORT", "http"), ("PORT", "70000"), ("FUSESCOPE_DEVICE", "tpu"), ("FUSESCOPE_THREADS", "-1"), ("PORT", "nan")]
+    ("name", "value"),
+    [
+        ("PORT", "http"),
+        ("PORT", "70000"),
+        ("FUSESCOPE_DEVICE", "tpu"),
+        ("FUSESCOPE_THREADS", "-1"),
+        ("PORT", "nan"),
+        ("FUSESCOPE_PAGE_CACHE", "no"),
+        ("FUSESCOPE_PRODUCTS", "mkl"),
+    ],
 )
 def test_a_bad_value_names_its_variable(name, value):
     with pytest.raises(BadRequest, match=name):

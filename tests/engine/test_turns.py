@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from engine.errors import Cancelled
-from engine.turns import Turns
+from engine import turns as turns_module
+from engine.errors import Cancelled, TimedOut
+from engine.turns import Allowance, Turns
 
 
 def test_requests_run_one_at_a_time_in_order():
@@ -60,3 +61,24 @@ def test_an_error_in_the_body_frees_the_slot():
         raise ValueError("boom")
     with turns.turn(lambda ahead: None, lambda: False):
         pass
+
+
+def test_an_allowance_counts_what_its_turns_took_and_nothing_between_them(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(turns_module.time, "monotonic", lambda: clock[0])
+    allowance = Allowance(10.0, lambda: False, "Too long; ask for less.")
+    with allowance.used() as stopped:
+        clock[0] += 6.0
+        assert not stopped()
+    clock[0] += 1000.0
+    with allowance.used() as stopped:
+        clock[0] += 3.0
+        assert not stopped()
+        clock[0] += 2.0
+        with pytest.raises(TimedOut, match="Too long; ask for less"):
+            stopped()
+
+
+def test_an_allowance_without_a_limit_only_asks_its_owner():
+    with Allowance(0.0, lambda: True, "").used() as stopped:
+        assert stopped()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fakes import ALL_METHODS, example_request, fake_run, harbour_scenario, large_run
+from fake_runs import ALL_METHODS, example_request, fake_run, harbour_scenario, large_run
 
 from viz.figures.agreement import agreement_figure, agreement_info
 from viz.figures.overlap import overlap_figure, overlap_info

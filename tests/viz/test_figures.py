@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from fakes import CRITICAL_LAYER, NUM_LAYERS, example_request, fake_run, injection_scenario, large_run
+from fake_runs import CRITICAL_LAYER, NUM_LAYERS, example_request, fake_run, injection_scenario, large_run
 
 from engine.types import FusionRequest, budget
 from viz.figures.agreement import agreement_figure, agreement_info

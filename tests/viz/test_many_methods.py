@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fakes import ALL_METHODS, NUM_LAYERS, example_request, fake_run
+from fake_runs import ALL_METHODS, NUM_LAYERS, example_request, fake_run
 
 from viz.figures.critical_attention import critical_attention_figure, critical_attention_info
 from viz.figures.kv_distance import kv_distance_figure, kv_distance_info

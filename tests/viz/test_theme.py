@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from fakes import ALL_METHODS
+from fake_runs import ALL_METHODS
 
 from viz import theme
 

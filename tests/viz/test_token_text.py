@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
-from fakes import example_request, fake_run
+from fake_runs import example_request, fake_run
 
 from viz.figures.token_text import ANCHOR, ANSWER, RECOMPUTED, token_text_data, token_text_info
 

@@ -2,7 +2,7 @@
 
     with served("fakes:FakeSession") as url, visiting(browser, url) as visit: ...
 
-As a program: python tests/app/launch.py <port> <module:factory> [json of keyword arguments].
+As a program: python tests/launch.py <port> <module:factory> [json of keyword arguments].
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = Path("/usr/bin/chromium")
 CHROMIUM_ARGS = [
     "--no-sandbox",
@@ -72,10 +72,11 @@ def served_command(command: list[str], url: str, env: dict[str, str] | None = No
 
 
 @contextlib.contextmanager
-def served(factory: str = "fakes:FakeSession", **arguments: Any) -> Iterator[str]:
-    """Serves the page over `module:factory(**arguments)` and yields its address."""
-    port = free_port()
+def served(factory: str = "fakes:FakeSession", port: int | None = None, ssr: bool = False, **arguments: Any) -> Iterator[str]:
+    """Serves the page over `module:factory(**arguments)` and yields its address; `ssr` has node render it first."""
+    port = port or free_port()
     env = {
+        "GRADIO_SSR_MODE": str(ssr),
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
         "GRADIO_ANALYTICS_ENABLED": "False",
         "NO_PROXY": "localhost,127.0.0.1",
@@ -103,17 +104,31 @@ class Visit:
 
 
 @contextlib.contextmanager
-def visiting(browser: Any, url: str, width: int = 1920, height: int = 1080, theme: str = "light") -> Iterator[Visit]:
-    """Opens the page in a context of its own, waits until its last figure is drawn, and yields the visit."""
-    context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", accept_downloads=True)
+def visiting(
+    browser: Any,
+    url: str,
+    width: int = 1920,
+    height: int = 1080,
+    theme: str = "light",
+    query: str = "",
+    ready: str = "#fuse-kv .js-plotly-plot .main-svg",
+    motion: str = "reduce",
+) -> Iterator[Visit]:
+    """Opens the page in a context of its own, waits until what is last to come (`ready`) is there, and yields the visit."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        reduced_motion=motion,
+        accept_downloads=True,
+        permissions=["clipboard-read", "clipboard-write"],
+    )
     visit = Visit(context.new_page())
     own = (url, "data:", "blob:")
     visit.page.on("request", lambda r: None if r.url.startswith(own) else visit.problems.append(f"request to {r.url}"))
     visit.page.on("console", lambda m: visit.problems.append(f"console: {m.text}") if m.type == "error" else None)
     visit.page.on("pageerror", lambda error: visit.problems.append(f"exception: {error}"))
     try:
-        visit.page.goto(f"{url}?__theme={theme}")
-        visit.page.locator("#fuse-kv .js-plotly-plot .main-svg").first.wait_for(timeout=90_000)
+        visit.page.goto(f"{url}?__theme={theme}{'&' if query else ''}{query}")
+        visit.page.locator(ready).first.wait_for(timeout=90_000)
         yield visit
     finally:
         context.close()

@@ -1,0 +1,12 @@
+"""What axe-core finds on a page that keeps people out."""
+
+from axe_playwright_python.sync_playwright import Axe
+
+WORST = ("serious", "critical")
+
+
+def hindrances(page, *selectors):
+    """Returns one line for each serious finding inside the nodes of the selectors, on the whole page without any."""
+    context = {"include": [[selector] for selector in selectors]} if selectors else None
+    found = Axe().run(page, context=context).response["violations"]
+    return [f"{rule['id']}: {node['html'][:160]}" for rule in found if rule["impact"] in WORST for node in rule["nodes"]]

@@ -140,12 +140,18 @@ def test_download_and_reopen(visit, tmp_path):
 
 def test_two_visitors_do_not_see_each_other(browser, url):
     with visiting(browser, url) as first, visiting(browser, url) as second:
-        first.page.locator("#fuse-question input").fill("Secret question of the first?")
+        # A run that goes on until it is stopped, so that the second visitor waits however slow the machine is.
+        first.page.locator("#fuse-question input").fill("Secret: which year never ends?")
         first.page.keyboard.press("Enter")
-        first.page.locator("#fuse-run").click()
-        second.page.locator("#fuse-run").click()
+        first.page.locator("#fuse-run:enabled").click()
+        first.page.locator("#fuse-status .fs-partial-card").first.wait_for()
+        second.page.locator("#fuse-run:enabled").click()
         second.page.get_by_text("1 request ahead").wait_for()
+        first.page.locator("#fuse-stop:enabled").click()
         second.page.locator("#fuse-banner .fs-badge-live").wait_for()
+        first.page.locator("#fuse-question input").fill("Secret: which year?")
+        first.page.keyboard.press("Enter")
+        first.page.locator("#fuse-run:enabled").click()
         first.page.locator("#fuse-banner .fs-badge-live").wait_for()
         assert "Secret" in first.page.locator("#fuse-banner").inner_text()
         assert "Secret" not in second.page.content()

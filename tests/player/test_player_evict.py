@@ -189,7 +189,8 @@ def test_one_page_switches_between_fuse_and_evict(visit):
     visit.page.get_by_role("button", name="Fuse", exact=True).click()
     visit.wait(lambda: visit.state()["tab"] == "fuse")
     visit.drawn()
-    assert visit.page.locator(".fp-map").is_visible() and "tab=" not in visit.page.url.partition("?")[2].replace("tab=fuse", "")
+    assert visit.page.locator(".fp-map").is_visible()
+    visit.wait(lambda: "tab=" not in visit.page.url.partition("?")[2].replace("tab=fuse", ""))
 
 
 def test_scenes_state_what_the_recorded_runs_show(browser, site, runs):

@@ -28,12 +28,13 @@ os.environ.setdefault("TRITON_INTERPRET", "1")
 @pytest.fixture(scope="session")
 def browser():
     """One browser for all tests of pages: a process bears one Playwright. They skip, naming it, where there is none."""
-    from launch import CHROMIUM, CHROMIUM_ARGS
+    from launch import CHROMIUM, CHROMIUM_ARGS, WAIT_MS
 
     if not CHROMIUM.is_file():
         pytest.skip(f"needs Chromium at {CHROMIUM}")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=CHROMIUM_ARGS)
         yield found

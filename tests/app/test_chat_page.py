@@ -6,7 +6,6 @@ from launch import served, visiting
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
-WAIT_MS = 60_000
 TEXT = "The zeppelin of Orsund is painted blue. It flies on Sundays."
 FOUNDER = "Who was the founder of the railway?"
 
@@ -44,7 +43,6 @@ def visit(opened):
 
 
 def open_chat(page):
-    page.set_default_timeout(WAIT_MS)
     page.get_by_role("tab", name="Chat", exact=True).click()
     page.locator("#chat-thread .fs-chat-offer").first.wait_for()
     page.locator("#chat-documents .fs-chat-chunk").first.wait_for()

@@ -18,8 +18,6 @@ from viz.panels.evict_board import board_of
 from viz.panels.evict_film import film_of, film_runs
 from viz.panels.players import unpack
 
-WAIT_MS = 120_000
-
 
 def test_a_film_is_of_the_first_seed_in_reading_order():
     later = tuple(replace(run, seed=1) for run in made_set())
@@ -54,7 +52,6 @@ def test_the_tab_plays_the_board_and_follows_it(browser):
     recorded = {run.policy: run for run in Replays(Turns()).recorded("balanced")}
     with served("fakes:FakeSession") as url, visiting(browser, url) as visit:
         page = visit.page
-        page.set_default_timeout(WAIT_MS)
         page.get_by_role("tab", name="Evict", exact=True).click()
         page.locator("#evict-results tbody tr").first.wait_for()
         page.get_by_role("tab", name="Film", exact=True).click()
@@ -78,7 +75,6 @@ def test_a_link_to_the_film_gives_the_same_state_and_each_side_keeps_its_part_of
     ready = "#evict-film .fp-root canvas"
     with served("fakes:FakeSession") as url, visiting(browser, url, query="tab=evict&view=film&sc=tool_use", ready=ready) as visit:
         page = visit.page
-        page.set_default_timeout(WAIT_MS)
         expect(page.locator("#evict-workload input")).to_have_value(re.compile("Tool use"))
         for action in (
             {"type": "toggleMethod", "method": "min"},

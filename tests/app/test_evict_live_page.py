@@ -5,7 +5,6 @@ from launch import served, visiting
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
-WAIT_MS = 120_000
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +17,6 @@ def url():
 def visit(browser, url):
     with visiting(browser, url) as opened:
         page = opened.page
-        page.set_default_timeout(WAIT_MS)
         page.get_by_role("tab", name="Evict", exact=True).click()
         page.locator("#evict-results tbody tr").first.wait_for()
         page.get_by_role("tab", name="Live run", exact=True).click()

@@ -12,7 +12,6 @@ from engine.replays import Replays
 from engine.turns import Turns
 
 pytestmark = pytest.mark.browser
-WAIT_MS = 120_000
 LABELS = {"min": "MIN (sees the future)", "lru": "LRU", "sae_g": "SAE-G (ours)", "saecache": "SAECache (paper)", "lpc": "LPC"}
 
 
@@ -31,7 +30,6 @@ def visit(browser, url):
 
 
 def open_evict(page):
-    page.set_default_timeout(WAIT_MS)
     page.get_by_role("tab", name="Evict", exact=True).click()
     page.locator("#evict-rate .js-plotly-plot .main-svg").first.wait_for()
     page.locator("#evict-results tbody tr").first.wait_for()

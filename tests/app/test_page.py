@@ -88,9 +88,9 @@ def test_hostile_text_stays_text_and_a_giant_line_does_not_freeze_the_page(visit
     page = visit.page
     page.locator("#fuse-scenario input").click()
     page.get_by_role("option").nth(1).click()
-    page.wait_for_function("document.querySelectorAll('#fuse-text h4').length === 3", timeout=20_000)
+    page.wait_for_function("document.querySelectorAll('#fuse-text h4').length === 3")
     visit.run_and_wait()
-    page.wait_for_function("document.querySelectorAll('#fuse-text .fs-token').length > 2000", timeout=20_000)
+    page.wait_for_function("document.querySelectorAll('#fuse-text .fs-token').length > 2000")
     assert page.evaluate("window.__pwned") is None
     for name in ("chunks", "text", "banner", "cards", "top"):
         expect(page.locator(f"#fuse-{name} img, #fuse-{name} script, #fuse-{name} b")).to_have_count(0)

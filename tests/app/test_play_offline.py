@@ -32,7 +32,7 @@ def test_the_film_goes_on_without_its_server_and_says_when_it_is_back(browser, s
             kept = state(page)
             page.wait_for_function("() => window.location.search.includes('tok=44')")
             with served(port=port, ssr=ssr):
-                top.get_by_text("The server is back.").wait_for(timeout=60_000)
+                top.get_by_text("The server is back.").wait_for()
                 assert not top.get_by_text("OFFLINE").first.is_visible() and state(page) == kept
                 # Whatever next needs the server finds a new one, and the page loads itself anew: the address brings the state back.
                 open_tab(page, "Fuse")

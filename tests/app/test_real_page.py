@@ -30,7 +30,7 @@ def test_a_stranger_runs_a_scenario_and_sees_the_numbers(browser, url):
         page = visit.page
         page.locator("#fuse-banner .fs-badge-replay").wait_for()
         page.locator("#fuse-run").click()
-        page.locator("#fuse-banner .fs-badge-live").wait_for(timeout=300_000)
+        page.locator("#fuse-banner .fs-badge-live").wait_for(timeout=600_000)
         page.wait_for_function("document.querySelectorAll('#fuse-cards .fs-card').length === 3")
         banner = page.locator("#fuse-banner").inner_text()
         assert "SmolLM2-135M-Instruct" in banner and "QCFuse recomputed 30" in banner and "instead of" in banner

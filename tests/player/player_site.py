@@ -1,11 +1,6 @@
-"""A file server for a folder, and a visit to the player it hands out.
-
-As a program: python tests/player/player_site.py <port> <folder>
-"""
+"""A file server for a folder, and a visit to the player it hands out."""
 
 import contextlib
-import functools
-import http.server
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from launch import WAIT_MS, free_port, served_command
+
 
 @contextlib.contextmanager
 def file_server(folder: Path) -> Iterator[str]:
     """Serves a folder with Python's own file server and yields its address."""
-    from launch import free_port, served_command
-
     port = free_port()
-    command = [sys.executable, str(Path(__file__).resolve()), str(port), str(folder)]
+    command = [sys.executable, str(Path(__file__).with_name("serve_folder.py")), str(port), str(folder)]
     with served_command(command, f"http://127.0.0.1:{port}/") as url:
         yield url
 
@@ -45,7 +40,7 @@ class PlayerVisit:
         """Waits for two frames: the one that draws, and the next."""
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
-    def wait(self, check: Callable[[], Any], timeout_s: float = 30.0) -> None:
+    def wait(self, check: Callable[[], Any], timeout_s: float = WAIT_MS / 1000) -> None:
         """Waits in Python: the page's policy forbids the evaluation of strings that a browser-side wait needs."""
         deadline = time.monotonic() + timeout_s
         while not check():
@@ -58,7 +53,7 @@ class PlayerVisit:
 
     def ready(self) -> None:
         """Waits until the first picture is there."""
-        self.wait(lambda: self.page.evaluate("() => performance.getEntriesByName('fusescope:first-picture').length > 0"), 60.0)
+        self.wait(lambda: self.page.evaluate("() => performance.getEntriesByName('fusescope:first-picture').length > 0"))
 
 
 @contextlib.contextmanager
@@ -74,6 +69,7 @@ def visiting_player(
         locale="en-GB",
         permissions=["clipboard-read", "clipboard-write"],
     )
+    context.set_default_timeout(WAIT_MS)
     visit = PlayerVisit(context.new_page())
     own = (url.split("?")[0].rsplit("/", 1)[0], "data:", "blob:")
     visit.page.on("request", lambda r: None if r.url.startswith(own) else visit.problems.append(f"request to {r.url}"))
@@ -86,13 +82,3 @@ def visiting_player(
         yield visit
     finally:
         context.close()
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Says nothing: a test's output is for what fails."""
-
-
-if __name__ == "__main__":
-    handler = functools.partial(_Quiet, directory=sys.argv[2])
-    http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), handler).serve_forever()

@@ -25,6 +25,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
+def pytest_collection_modifyitems(items):
+    """Gives a test of a page a second try: a browser on a loaded machine may lose a click. The summary names every test that needed it."""
+    for item in items:
+        if "browser" in item.fixturenames:
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 @pytest.fixture(scope="session")
 def browser():
     """One browser for all tests of pages: a process bears one Playwright. They skip, naming it, where there is none."""

@@ -5,8 +5,9 @@ behind the last layer, before the final norm, of the prompt's last token; it is 
 deviation (our choice: the paper does not say). Knows nothing of where samples come from.
 """
 
+import hashlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -14,11 +15,13 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
+from engine.errors import BadRequest
 from engine.model.calibration import calibration_path, short_name
 from engine.model.spec import ModelSpec
 
 SHIPPED_DIR = Path(__file__).resolve().parents[2] / "assets" / "predictors"
-FORMAT, FOLDER, CARD = "fusescope-predictor/2", "predictors", "card"
+FORMAT, FOLDER, CARD, DIGEST = "fusescope-predictor/2", "predictors", "card", "sha256"
+COMMAND = "python -m engine.prefix.train_predictor"
 WIDTHS, DROPOUTS = (256, 64), (0.3, 0.2)
 LEAST_DEVIATION = 1e-6
 
@@ -29,16 +32,21 @@ class PredictorCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a predictor was made of and what it is worth.
 
     Args:
-        data: what it was trained on; prior: share of sessions that go on in the training samples.
+        data: what it was trained on; licences: of that data; command: that made it.
+        prior: share of prompts in the training samples whose session goes on.
         num_conversations, num_samples: of training, stopping and held-out test, which share no conversation.
-        accuracy, f1, mcc, calibration_error: on the held-out conversations; baseline_accuracy: of always saying the more frequent class
-            there; rule_accuracy, rule_mcc: of the logistic rule on turn, length and tools, fitted and held out alike.
+        accuracy, f1, mcc, calibration_error, brier: on the held-out conversations; baseline_accuracy, baseline_brier: of always saying
+            the more frequent class there, and the prior; those named `rule`: of the logistic rule on turn, length and tools, fitted and
+            held out alike.
+        intervals: 95 %, over held-out conversations, by field; those named `minus_rule` are of the difference.
         predictions_per_s: of the MLP alone, one at a time.
     """
 
     model: str
     revision: str
     data: str
+    licences: str
+    command: str
     num_conversations: tuple[int, int, int]
     num_samples: tuple[int, int, int]
     prior: float
@@ -46,14 +54,24 @@ class PredictorCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     f1: float
     mcc: float
     calibration_error: float
+    brier: float
     baseline_accuracy: float
+    baseline_brier: float
     rule_accuracy: float
     rule_mcc: float
+    rule_calibration_error: float
+    rule_brier: float
+    intervals: dict[str, tuple[float, float]]
     predictions_per_s: float
     num_epochs: int
     seed: int
     created: str
     format: str = FORMAT
+
+    @property
+    def beats_rule(self) -> bool:
+        """Whether its probabilities are better than the rule's beyond doubt: those of fewer squared errors on held-out conversations."""
+        return self.intervals["brier_minus_rule"][1] < 0.0
 
 
 class SessionPredictor(Protocol):
@@ -144,39 +162,58 @@ def save_predictor(predictor: LearnedPredictor, folder: Path) -> Path:
     path = calibration_path(folder, predictor.card.model).with_suffix(".safetensors")
     partial = path.with_name(path.name + ".part")
     state = {name: tensor.cpu().contiguous() for name, tensor in predictor.mlp.state_dict().items()}
-    save_file(state, partial, metadata={CARD: msgspec.json.encode(predictor.card).decode()})
+    save_file(state, partial, metadata={CARD: msgspec.json.encode(predictor.card).decode(), DIGEST: _digest(state)})
     partial.replace(path)
     path.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(predictor.card), indent=1) + b"\n")
     return path
 
 
 def find_predictor(spec: ModelSpec, device: torch.device, cache_dir: Path) -> LearnedPredictor | None:
-    """Returns the predictor trained on this machine, else the shipped one of a model of that name, else None."""
+    """Returns the predictor trained on this machine, else the shipped one of a model of that name, else None; warns of one that is
+    damaged."""
     own = calibration_path(cache_dir / FOLDER, spec.name).with_suffix(".safetensors")
     return _first_fitting((own, *sorted(SHIPPED_DIR.glob("*.safetensors"))), spec, device)
 
 
-def _first_fitting(paths: Iterable[Path], spec: ModelSpec, device: torch.device) -> LearnedPredictor | None:
-    for path in paths:
-        found = _read(path, spec) if path.is_file() else None
-        if found is not None:
-            return LearnedPredictor(*found, device)
-    return None
-
-
-def _read(path: Path, spec: ModelSpec) -> tuple[SessionMLP, PredictorCard] | None:
-    """Returns a file's network and card, None with a warning where it is not for this model or cannot be read."""
+def load_predictor(path: Path, spec: ModelSpec, device: torch.device) -> LearnedPredictor | None:
+    """Returns the predictor in a file, None where it is another model's. Raises BadRequest where it is damaged."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as file:
-            card = msgspec.json.decode((file.metadata() or {}).get(CARD, ""), type=PredictorCard)
+            notes = file.metadata() or {}
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
+        card = msgspec.json.decode(notes.get(CARD, ""), type=PredictorCard)
         if card.format != FORMAT or short_name(card.model) != short_name(spec.name):
             return None
+        if notes.get(DIGEST) != _digest(state):
+            raise _damaged(path, "its weights are not those that were written")
         mlp = SessionMLP(spec.hidden_size)
         mlp.load_state_dict(state)
     except (SafetensorError, msgspec.DecodeError, OSError, RuntimeError) as error:
-        logger.warning("the session predictor %s is passed over: %s", path, str(error).splitlines()[0])
-        return None
-    return mlp, card
+        raise _damaged(path, str(error).splitlines()[0].rstrip(":. ")) from None
+    return LearnedPredictor(mlp, card, device)
+
+
+def _first_fitting(paths: Iterable[Path], spec: ModelSpec, device: torch.device) -> LearnedPredictor | None:
+    for path in paths:
+        try:
+            found = load_predictor(path, spec, device) if path.is_file() else None
+        except BadRequest as error:
+            logger.warning("%s It is passed over.", error)
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _damaged(path: Path, reason: str) -> BadRequest:
+    return BadRequest(f"The session predictor {path.name!r} cannot be used ({reason[:120]}); train it anew with {COMMAND}.")
+
+
+def _digest(state: Mapping[str, Tensor]) -> str:
+    """Returns what tells tensors from others, so that a flipped bit does not go unseen."""
+    found = hashlib.sha256()
+    for name in sorted(state):
+        found.update(name.encode() + state[name].cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()

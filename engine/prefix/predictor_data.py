@@ -2,18 +2,22 @@
 
 A prompt is what stood before an answer; the session goes on where a person or a tool speaks behind that answer, that is, where another
 request of it follows. Conversations come from a file of JSON lines with `messages` (role, content) or ShareGPT's `conversations`
-(from, value), or are told by the scripts of live runs, where all tellings of one script count as one conversation.
+(from, value), from the package chitchat-dataset (MIT), or are told by the scripts of live runs, where all tellings of one script count
+as one conversation.
 """
 
+import importlib.util
 from collections.abc import Iterator
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor
 
+from engine.errors import BadRequest
 from engine.model.cache import CachePool
 from engine.model.decoder import Decoder
 from engine.prefix.blocks import TokenType, num_leading
@@ -29,6 +33,7 @@ _ROLES: dict[object, Role] = {
     **dict.fromkeys(("assistant", "gpt", "chatgpt", "model", "bard", "bing"), "assistant"),
 }
 _ASKS = ("user", "tool")
+CHITCHAT_PACKAGE, CHITCHAT_FILE = "chitchat_dataset", "dataset.json"
 # Openings that are kept apart, a cache each; conversations that open otherwise take turns on one.
 MOST_OPENINGS = 12
 
@@ -38,6 +43,17 @@ class Conversation(NamedTuple):
 
     name: str
     messages: tuple[Message, ...]
+
+
+class _Utterance(msgspec.Struct):
+    sender: str
+    text: str
+
+
+class _Chat(msgspec.Struct):
+    """A conversation of chitchat-dataset: what each speaker says in a row is one group."""
+
+    messages: list[list[_Utterance]]
 
 
 class Prompt(NamedTuple):
@@ -51,6 +67,29 @@ def read_conversations(path: Path) -> Iterator[Conversation]:
     """Yields the conversations of a file. Raises BadRequest with file, line and reason."""
     for number, line in enumerate(read_lines(path)):
         yield Conversation(str(number), _messages(line))
+
+
+def chitchat_conversations() -> Iterator[Conversation]:
+    """Yields the answered conversations of the package chitchat-dataset between two people, of whom the first to speak counts as the user.
+
+    Only its file is read; none of its code runs. Raises BadRequest where it is missing or broken.
+    """
+    found = importlib.util.find_spec(CHITCHAT_PACKAGE)
+    if found is None or found.origin is None:
+        raise BadRequest("The conversations of chitchat-dataset are not installed; install them with pip install chitchat-dataset.")
+    path = Path(found.origin).with_name(CHITCHAT_FILE)
+    try:
+        chats = msgspec.json.decode(path.read_bytes(), type=dict[str, _Chat])
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadRequest(f"chitchat-dataset's {path.name} cannot be read ({str(error)[:100]}); install the package anew.") from None
+    for name, chat in chats.items():
+        said = [group for group in chat.messages if group]
+        if len({utterance.sender for group in said for utterance in group}) != 2:
+            continue
+        first = said[0][0].sender
+        roles: list[Role] = ["user" if group[0].sender == first else "assistant" for group in said]
+        texts = ["\n".join(utterance.text for utterance in group) for group in said]
+        yield Conversation(f"chitchat {name}", tuple(map(Message, roles, texts)))
 
 
 def told_conversations(num: int, seed: int) -> Iterator[Conversation]:

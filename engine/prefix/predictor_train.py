@@ -1,4 +1,8 @@
-"""Trains the session predictor: samples split by conversation, class weights, early stop on MCC. Knows no model and no text."""
+"""Trains the session predictor: samples split by conversation, early stop on the log loss. Knows no model and no text.
+
+Without class weights: they teach the probabilities of a world in which as many sessions end as go on, and policies weigh blocks by what
+they are told. The log loss, unlike the share of right answers, asks for probabilities.
+"""
 
 import time
 from collections.abc import Callable
@@ -12,7 +16,7 @@ from torch import Tensor
 from engine.errors import BadRequest
 from engine.prefix.predictor import SessionMLP
 from engine.prefix.predictor_rule import features, fit
-from engine.prefix.predictor_scores import LIKELY, Scores, calibration_error, scores
+from engine.prefix.predictor_scores import Worth, worth
 
 # Train, stop, test; the paper does not tell its split.
 SHARES = (0.6, 0.2, 0.2)
@@ -40,14 +44,29 @@ class Samples(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A network, what it and the logistic rule are worth on held-out conversations, and how it came about."""
+    """A network, and how it came about.
+
+    Args:
+        said, by_rule: float32 [held-out prompts], the network's probabilities there, and those of the logistic rule fitted on the same
+            training samples.
+        parts: the samples for training, stopping and testing.
+    """
 
     mlp: SessionMLP
-    test: Scores
-    calibration_error: float
-    rule: Scores
+    said: np.ndarray
+    by_rule: np.ndarray
     parts: tuple[Samples, Samples, Samples]
     num_epochs: int
+
+    @property
+    def test(self) -> Worth:
+        """Returns what the network is worth on the held-out conversations."""
+        return worth(self.parts[2].goes_on, self.said)
+
+    @property
+    def rule(self) -> Worth:
+        """Returns what the rule is worth there."""
+        return worth(self.parts[2].goes_on, self.by_rule)
 
 
 def split(samples: Samples, seed: int) -> tuple[Samples, Samples, Samples]:
@@ -67,11 +86,11 @@ def split(samples: Samples, seed: int) -> tuple[Samples, Samples, Samples]:
     return train, stop, test
 
 
-def train(samples: Samples, seed: int, progress: Callable[[int, Scores], bool] = lambda epoch, found: True) -> Trained:
+def train(samples: Samples, seed: int, progress: Callable[[int, float], bool] = lambda epoch, loss: True) -> Trained:
     """Returns the network that was best on the stopping conversations. The same samples and seed give the same one.
 
     Args:
-        progress: told each epoch's scores there; training ends early where it returns False.
+        progress: told each epoch's log loss there; training ends early where it returns False.
 
     Raises BadRequest where the samples are too few.
     """
@@ -81,39 +100,31 @@ def train(samples: Samples, seed: int, progress: Callable[[int, Scores], bool] =
         torch.manual_seed(seed)
         mlp = SessionMLP(samples.hidden.shape[1])
         mlp.standardise_by(learning.hidden)
-        best, best_mcc, since, epoch = _copy(mlp), -np.inf, 0, 0
+        best, least, since, epoch = _copy(mlp), np.inf, 0, 0
         optimizer = torch.optim.Adam(mlp.parameters(), lr=LEARNING_RATE)
-        counts = torch.bincount(learning.goes_on, minlength=2)
-        weight = learning.num / (2.0 * counts)
         for epoch in range(1, MOST_EPOCHS + 1):
             mlp.train()
             for picks in torch.randperm(learning.num).split(BATCH):
                 optimizer.zero_grad()
-                F.cross_entropy(mlp(learning.hidden[picks]), learning.goes_on[picks], weight).backward()
+                F.cross_entropy(mlp(learning.hidden[picks]), learning.goes_on[picks]).backward()
                 optimizer.step()
-            found = scores(stopping.goes_on, predict(mlp, stopping.hidden))
-            if found.mcc > best_mcc:
-                best, best_mcc, since = _copy(mlp), found.mcc, 0
+            loss = log_loss(mlp, stopping)
+            if loss < least:
+                best, least, since = _copy(mlp), loss, 0
             else:
                 since += 1
-            if since >= PATIENCE or not progress(epoch, found):
+            if since >= PATIENCE or not progress(epoch, loss):
                 break
     mlp.load_state_dict(best)
-    said = probabilities(mlp, testing.hidden)
-    test = scores(testing.goes_on, said >= LIKELY)
-    return Trained(mlp, test, calibration_error(testing.goes_on, said), rule_scores(learning, testing), parts, epoch)
-
-
-def rule_scores(learning: Samples, testing: Samples) -> Scores:
-    """Returns what the logistic rule, fitted on some samples, is worth on others."""
     rule = fit(features(*learning.known.numpy().T), learning.goes_on.numpy())
-    return scores(testing.goes_on, rule.probabilities(features(*testing.known.numpy().T)) >= LIKELY)
+    by_rule = rule.probabilities(features(*testing.known.numpy().T))
+    return Trained(mlp, probabilities(mlp, testing.hidden).numpy(), by_rule, parts, epoch)
 
 
 @torch.inference_mode()
-def predict(mlp: SessionMLP, hidden: Tensor) -> Tensor:
-    """Returns int64 [n], 1 where sessions are expected to go on."""
-    return mlp.eval()(hidden).argmax(-1)
+def log_loss(mlp: SessionMLP, samples: Samples) -> float:
+    """Returns the mean of -ln of the probability that was given to what came true."""
+    return float(F.cross_entropy(mlp.eval()(samples.hidden), samples.goes_on))
 
 
 @torch.inference_mode()

@@ -11,9 +11,26 @@ from worlds import tiny_runtime
 from engine.errors import BadRequest
 from engine.prefix import train_predictor
 from engine.prefix.policies import POLICIES
-from engine.prefix.predictor import FOLDER, LearnedPredictor, PredictorCard, PriorPredictor, SessionMLP, find_predictor, save_predictor
-from engine.prefix.predictor_data import Conversation, StateReader, prompts, read_conversations, told_conversations
-from engine.prefix.predictor_train import Samples, predict, scores, split, train
+from engine.prefix.predictor import (
+    FOLDER,
+    LearnedPredictor,
+    PredictorCard,
+    PriorPredictor,
+    SessionMLP,
+    find_predictor,
+    load_predictor,
+    save_predictor,
+)
+from engine.prefix.predictor_data import (
+    Conversation,
+    StateReader,
+    chitchat_conversations,
+    prompts,
+    read_conversations,
+    told_conversations,
+)
+from engine.prefix.predictor_scores import ends, resampled, scores, worth
+from engine.prefix.predictor_train import Samples, log_loss, split, train
 from engine.prefix.request import UNKNOWN
 from engine.prefix.roles import ChatFormat, Message, typed
 from engine.prefix.serve import PrefixServer
@@ -49,9 +66,10 @@ def made_samples(num=400, separable=True, hidden_size=12, share=0.6, seed=0, per
 
 def card_of(name="tiny-llama", **changes):
     made = dict(
-        model=name, revision="r", data="made up", num_conversations=(6, 2, 2), num_samples=(60, 20, 20), prior=0.6, accuracy=0.8, f1=0.8,
-        mcc=0.5, calibration_error=0.1, baseline_accuracy=0.6, rule_accuracy=0.7, rule_mcc=0.3, predictions_per_s=1000.0, num_epochs=3,
-        seed=0, created="today",
+        model=name, revision="r", data="made up", licences="none", command="none", num_conversations=(6, 2, 2), num_samples=(60, 20, 20),
+        prior=0.6, accuracy=0.8, f1=0.8, mcc=0.5, calibration_error=0.1, brier=0.15, baseline_accuracy=0.6, baseline_brier=0.24,
+        rule_accuracy=0.7, rule_mcc=0.3, rule_calibration_error=0.1, rule_brier=0.2, intervals={"brier_minus_rule": (-0.1, 0.0)},
+        predictions_per_s=1000.0, num_epochs=3, seed=0, created="today",
     )  # fmt: skip
     return PredictorCard(**made | changes)
 
@@ -87,6 +105,27 @@ def test_scores_of_one_class_are_defined():
 
 
 @pytest.mark.parametrize("seed", range(3))
+def test_intervals_draw_whole_conversations(seed):
+    """Against drawing them one by one, metrics by their definitions."""
+    rng = np.random.default_rng(seed)
+    conversation = np.sort(rng.integers(0, 12, 80))
+    truth, said = rng.integers(0, 2, 80), rng.random(80).astype(np.float32)
+    found, groups = resampled(truth, said, conversation), [np.flatnonzero(conversation == name) for name in np.unique(conversation)]
+    drawn = [np.concatenate([groups[i] for i in rng.integers(0, len(groups), len(groups))]) for _ in range(2_000)]
+    alone = [worth(truth[picks], said[picks]) for picks in drawn]
+    for name in found._fields:
+        np.testing.assert_allclose(ends(getattr(found, name)), ends([getattr(one, name) for one in alone]), atol=0.03)
+    assert worth(truth, said).brier == pytest.approx(((said - truth) ** 2).mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_probabilities_are_those_of_the_samples_however_rare_a_class_is(share):
+    """Of states that tell nothing all that can be learned is how often sessions go on."""
+    done = train(made_samples(num=2_000, separable=False, share=share, hidden_size=2), 0)
+    assert done.said.mean() == pytest.approx(share, abs=0.06) and done.test.calibration_error < 0.08
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_no_conversation_is_in_two_parts(seed):
     samples = made_samples(per_conversation=7)
     parts = split(samples, seed)
@@ -104,16 +143,14 @@ def test_what_can_be_told_is_learned_and_what_cannot_is_not():
 
 def test_the_rarer_class_is_not_given_up():
     done = train(made_samples(num=800, share=0.93), 0)
-    said = predict(done.mlp, done.parts[2].hidden)
-    assert done.test.mcc > 0.8 and (said == 0).any()
+    assert done.test.mcc > 0.8 and (done.said < 0.5).any()
 
 
 def test_the_network_kept_is_the_best_on_the_stopping_conversations():
     told = []
-    done = train(made_samples(separable=False), 1, lambda epoch, found: told.append(found.mcc) or True)
-    kept = scores(done.parts[1].goes_on, predict(done.mlp, done.parts[1].hidden)).mcc
-    assert kept == max(told) and done.num_epochs == len(told) + (len(told) < 50)
-    assert train(made_samples(), 0, lambda epoch, found: False).num_epochs == 1
+    done = train(made_samples(separable=False), 1, lambda epoch, loss: told.append(loss) or True)
+    assert log_loss(done.mlp, done.parts[1]) == min(told) and done.num_epochs == len(told) + (len(told) < 50)
+    assert train(made_samples(), 0, lambda epoch, loss: False).num_epochs == 1
 
 
 def test_training_repeats_itself_and_leaves_the_callers_random_numbers_alone():
@@ -177,6 +214,25 @@ def test_prompts_that_are_too_long_are_left_out(runtime, chat):
     assert StateReader(runtime.decoder, chat, 10).samples(Conversation("x", talk), 0).num == 0
 
 
+def test_chitchat_is_read_off_the_package_without_running_it(tmp_path, monkeypatch):
+    package = tmp_path / "chitchat_dataset"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit")
+    said = [[{"sender": who, "text": text, "timestamp": "x"} for text in texts] for who, texts in (("b", "ab"), ("a", "c"), ("b", "d"))]
+    (package / "dataset.json").write_text(json.dumps({"one": {"messages": said, "start": "x"}, "alone": {"messages": said[:1]}}))
+    monkeypatch.syspath_prepend(tmp_path)
+    (found,) = chitchat_conversations()
+    assert found == ("chitchat one", (Message("user", "a\nb"), Message("assistant", "c"), Message("user", "d")))
+    assert [prompt.goes_on for prompt in prompts(found)] == [True]
+    (package / "dataset.json").write_text("[]")
+    with pytest.raises(BadRequest, match=r"dataset\.json cannot be read"):
+        list(chitchat_conversations())
+    monkeypatch.undo()
+    monkeypatch.setattr("engine.prefix.predictor_data.CHITCHAT_PACKAGE", "no_such_package")
+    with pytest.raises(BadRequest, match="pip install chitchat-dataset"):
+        list(chitchat_conversations())
+
+
 def test_tellings_of_one_script_are_one_conversation():
     told = list(told_conversations(120, 0))
     assert 15 < len({conversation.name for conversation in told}) < 40
@@ -193,7 +249,7 @@ def test_a_predictor_is_kept_and_found_again(runtime, tmp_path):
     assert found.card == made.card and "accuracy 80.0%, MCC 0.50 on 20 held-out prompts" in found.described
 
 
-@pytest.mark.parametrize("damage", ["cut", "sizes", "card"])
+@pytest.mark.parametrize("damage", ["cut", "sizes", "card", "bit"])
 def test_a_predictor_that_does_not_fit_is_passed_over(runtime, tmp_path, caplog, damage):
     spec = runtime.model.spec
     path = save_predictor(made_predictor(spec.hidden_size + (damage == "sizes")), tmp_path / FOLDER)
@@ -201,6 +257,15 @@ def test_a_predictor_that_does_not_fit_is_passed_over(runtime, tmp_path, caplog,
         path.write_bytes(path.read_bytes()[:100])
     if damage == "card":
         path.write_bytes(path.read_bytes().replace(b"baseline_accuracy", b"baseline_accurazy"))
+    if damage == "bit":
+        data = bytearray(path.read_bytes())
+        data[-2] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(BadRequest) as error:
+        load_predictor(path, spec, CPU)
+    told = str(error.value)
+    assert told.startswith(f"The session predictor '{path.name}' cannot be used (") and "\n" not in told
+    assert told.endswith("); train it anew with python -m engine.prefix.train_predictor.")
     with caplog.at_level(logging.WARNING):
         assert find_predictor(spec, CPU, tmp_path) is None
     assert "passed over" in caplog.text
@@ -251,6 +316,24 @@ def test_training_ends_in_a_predictor_with_its_card(runtime, tmp_path, monkeypat
     # "Thanks." ends the prompt, so even a random model's state tells the classes apart.
     assert card["mcc"] > 0.6 and card["baseline_accuracy"] == 0.5 and card["predictions_per_s"] > 0
     assert find_predictor(runtime.model.spec, CPU, tmp_path).card.mcc == pytest.approx(card["mcc"], abs=1e-4)
+    assert card["command"].endswith("--n 60 --json") and card["licences"] == "that of talks.jsonl is its owner's"
+    for name in ("accuracy", "mcc", "brier", "calibration_error", "rule_mcc"):
+        low, high = card["intervals"][name]
+        assert low <= card[name] + 0.05 and high >= card[name] - 0.05
+    low, high = card["intervals"]["brier_minus_rule"]
+    assert low <= card["brier"] - card["rule_brier"] <= high
+    assert train_predictor.main(["--data", str(data), "--n", "60"]) == 0
+    told = capsys.readouterr().out
+    assert "always the more frequent" in told and "Held out, the network is" in told
+
+
+def test_a_network_that_is_no_better_than_the_rule_is_said_to_be_so():
+    told = train_predictor.told_of(card_of(brier=0.15, rule_brier=0.14, intervals={"brier_minus_rule": (-0.02, 0.04)}))
+    assert told == (
+        "Held out, the network is not shown to be better than the logistic rule: its Brier score differs by +0.010 [-0.020, +0.040] over 2 "
+        "conversations."
+    )
+    assert "is better than" in train_predictor.told_of(card_of(intervals={"brier_minus_rule": (-0.1, -0.02)}))
 
 
 @pytest.mark.parametrize(
@@ -271,8 +354,10 @@ def test_a_call_that_is_at_fault_ends_with_one_sentence(runtime, tmp_path, monke
     monkeypatch.setattr(train_predictor, "load_runtime", lambda name, settings: runtime)
     monkeypatch.setenv("FUSESCOPE_CACHE", str(tmp_path))
     assert train_predictor.main(["--data", str(tmp_path / "none.jsonl")]) == 2
-    assert "give sessions or the path" in capsys.readouterr().err
-    assert train_predictor.main(["--n", "0"]) == 2
+    assert "give sessions, chitchat or the path" in capsys.readouterr().err
+    for wrong in ("0", "5,6", "many", "-3"):
+        assert train_predictor.main(["--n", wrong]) == 2
+    assert "give a number of conversations of at least 1, or one for each of 1 sources" in capsys.readouterr().err
     (tmp_path / "empty.jsonl").write_text("\n")
     assert train_predictor.main(["--data", str(tmp_path / "empty.jsonl")]) == 2
     assert "holds no conversation" in capsys.readouterr().err

@@ -35,7 +35,9 @@ function drawKey(pen, scene, geo, view, colors) {
 
 function drawRow(pen, scene, geo, row, y, view, colors) {
   const top = y + geo.label + 3, h = geo.row - geo.label - 8, per = geo.width / scene.numLayers, base = top + h, color = colors.methods[row.name] || colors.muted;
-  const bold = row.name === view.method, name = fit(pen, view.label(row.name), { size: geo.size, bold }, geo.narrow ? geo.width * 0.5 : geo.left - geo.size * 1.4);
+  const kl = row.kl === null ? NONE : decimals(row.kl, 3, view.locale), differs = row.diverges === null ? view.say("nowhere") : `${row.diverges + 1}`, look = { size: geo.size * 0.92, color: colors.ink, align: "right" };
+  const said = `KL ${kl} · ${row.diverges === null ? view.say("same_as_full") : view.say("differs_at", { token: differs })}`;
+  const bold = row.name === view.method, name = fit(pen, view.label(row.name), { size: geo.size, bold }, geo.narrow ? geo.w - pen.width(said, look) - geo.size * 2 : geo.left - geo.size * 1.4);
   pen.rect(0, y + 3, 5, geo.row - 8, color);
   pen.text(name, geo.size * 0.8, geo.narrow ? y + geo.size * 0.9 : top + h / 2, { size: geo.size, bold, color: colors.ink });
   pen.rect(geo.left, top, geo.width, h, colors.waiting, 0.6);
@@ -48,8 +50,7 @@ function drawRow(pen, scene, geo, row, y, view, colors) {
     });
   } else pen.text(view.say("no_kv"), geo.left + geo.size, top + h / 2, { size: geo.size * 0.9, color: colors.muted });
   pen.line(geo.left, base, geo.left + geo.width, base, colors.muted, 1);
-  const kl = row.kl === null ? NONE : decimals(row.kl, 3, view.locale), differs = row.diverges === null ? view.say("nowhere") : `${row.diverges + 1}`;
-  if (geo.narrow) pen.text(`KL ${kl} · ${view.say("differs_at", { token: differs })}`, geo.w - geo.size * 0.4, y + geo.size * 0.9, { size: geo.size * 0.92, color: colors.ink, align: "right" });
+  if (geo.narrow) pen.text(said, geo.w - geo.size * 0.4, y + geo.size * 0.9, look);
   else {
     pen.text(kl, geo.left + geo.width + geo.size, top + h / 2, { size: geo.size * 1.3, bold: true, color: colors.ink });
     pen.text(differs, geo.w - geo.size * 0.3, top + h / 2, { size: geo.size, color: colors.ink, align: "right" });

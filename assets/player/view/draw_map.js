@@ -24,7 +24,7 @@ export function mapGeometry(scene, w, h, size) {
 }
 
 // A scene of about a column a pixel for a box, and where everything stands in it.
-export function mapIn(w, h, size, run, method, { ratio, zoom }, flip) {
+export function mapIn(w, h, size, { run, method, state: { ratio, zoom }, flip }) {
   const of = (columns) => { const scene = mapScene(run, method, ratio, zoom, columns, flip); return { scene, geo: mapGeometry(scene, w, h, size) }; };
   return of(Math.max(1, Math.floor(of(1).geo.width)));
 }
@@ -44,9 +44,9 @@ export function layerAt(scene, geo, y) {
 
 const xOf = (scene, geo, position) => geo.left + ((position - scene.from) / (scene.to - scene.from)) * geo.width;
 
-// `moment`: {t, times (layerTimes), choose: [start, end] of the selection or null, probing}. `view`: {token, text(position), say, key}.
+// `moment`: {t, times (layerTimes), choose: [start, end] of the selection or null, probing}. `view`: {token, text(position), say}.
 export function drawMap(pen, scene, geo, moment, view, colors) {
-  pen.stamp(`${view.key} base ${moment.probing} ${moment.beforeAll}`, 0, 0, geo.w, geo.h, (base) => {
+  pen.stamp(`base ${moment.probing} ${moment.beforeAll}`, 0, 0, geo.w, geo.h, (base) => {
     drawBands(base, scene, geo, colors);
     drawMarks(base, scene, geo, moment, colors);
     if (scene.flip) drawFlip(base, scene.flip, geo, geo.band + geo.marks, view.say, colors);
@@ -55,8 +55,8 @@ export function drawMap(pen, scene, geo, moment, view, colors) {
     drawNames(base, geo, view, colors);
   });
   const front = frontier(moment.times, moment.t);
-  for (let layer = 0; layer < scene.numLayers; layer++) drawLayer(pen, scene, geo, layer, layerState(layer, moment), view.key, colors);
-  if (moment.probing) pen.stamp(`${view.key} probe`, 0, 0, geo.w, geo.h, (sprite) => drawProbe(sprite, scene, geo, colors));
+  for (let layer = 0; layer < scene.numLayers; layer++) drawLayer(pen, scene, geo, layer, layerState(layer, moment), colors);
+  if (moment.probing) pen.stamp("probe", 0, 0, geo.w, geo.h, (sprite) => drawProbe(sprite, scene, geo, colors));
   drawAnswerFrames(pen, scene, geo, colors);
   drawScores(pen, scene, geo, moment, view, colors);
   drawFrontier(pen, scene, geo, front, moment, view, colors);
@@ -125,11 +125,11 @@ function drawAnswerFrames(pen, scene, geo, colors) {
   }
 }
 
-function drawLayer(pen, scene, geo, layer, state, key, colors) {
+function drawLayer(pen, scene, geo, layer, state, colors) {
   const y = geo.yOf(layer), gap = geo.row >= 5 ? 1 : 0, h = Math.max(1, geo.row - gap);
   const kind = scene.whole.has(layer) ? "whole" : layer < scene.exact ? "exact" : "stored";
   const shown = state === "running" ? "loaded" : state;
-  pen.stamp(`${key} ${kind} ${shown}`, geo.left, y, geo.width, h, (sprite) => drawCells(sprite, scene, geo.width, h, kind, shown, colors));
+  pen.stamp(`${kind} ${shown}`, geo.left, y, geo.width, h, (sprite) => drawCells(sprite, scene, geo.width, h, kind, shown, colors));
   if (state === "running") pen.frame(geo.left - 1, y - 0.5, geo.width + 2, h + 1, colors.ink, 2);
 }
 
@@ -164,7 +164,7 @@ function drawScores(pen, scene, geo, moment, view, colors) {
   pen.frame(geo.left - 1.5, geo.yOf(geo.after) - 1, geo.width + 3, geo.row + h - 1, colors.ink, 1.5);
   const grown = moment.choose ? Math.min(1, Math.max(0, (moment.t - moment.choose[0]) / Math.max(1e-9, 0.9 * (moment.choose[1] - moment.choose[0])))) : 1;
   if (grown > 0) {
-    pen.stamp(`${view.key} scores ${grown === 1 ? "full" : grown.toFixed(3)}`, geo.left, y, geo.width, h, (sprite) => {
+    pen.stamp(`scores ${grown === 1 ? "full" : grown.toFixed(3)}`, geo.left, y, geo.width, h, (sprite) => {
       scene.scores.heights.forEach((height, i) => {
         if (Number.isNaN(height)) return;
         const tall = Math.max(1, height * room) * grown;

@@ -32,9 +32,9 @@ export function timelineGeometry(scene, w, size) {
 export const xAt = (geo, t) => geo.left + (t / geo.end_s) * geo.width;
 export const timeAtX = (geo, x) => Math.min(geo.end_s, Math.max(0, ((x - geo.left) / geo.width) * geo.end_s));
 
-// `view`: {t, method (looked at), label(name), say, key}.
+// `view`: {t, method (looked at), label(name), say, ghost (which run is outlined)}.
 export function drawTimeline(pen, geo, view, colors) {
-  pen.stamp(`${view.key} lanes`, 0, 0, geo.w, geo.h, (sprite) => drawLanes(sprite, geo, view, colors));
+  pen.stamp("lanes", 0, 0, geo.w, geo.h, (sprite) => drawLanes(sprite, geo, view, colors));
   const x = xAt(geo, view.t), ahead = geo.left + geo.width - x + geo.right;
   if (ahead > 0.5) pen.rect(x, geo.size * 0.2, ahead, geo.lanesEnd - geo.size * 0.2, colors.panel, 0.62);
   drawTicks(pen, geo, x, view, colors);
@@ -117,7 +117,8 @@ function drawResult(pen, geo, block, view, colors) {
   pen.line(x, device.y - 2, x, device.y + device.h + 2, colors.ink, 2);
   if (!reached) return;
   pen.shape([[x, flagY - r], [x + r, flagY], [x, flagY + r], [x - r, flagY]], colors.ink);
-  const speed = block.speedup === null ? "" : `  ${block.speedup >= 1 ? view.say("sooner", { times: times(block.speedup, view.locale) }) : view.say("later", { times: times(1 / block.speedup, view.locale) })}`;
+  // Its first blank must not break: a picture in SVG begins no text with a blank.
+  const speed = block.speedup === null ? "" : `\u00a0 ${block.speedup >= 1 ? view.say("sooner", { times: times(block.speedup, view.locale) }) : view.say("later", { times: times(1 / block.speedup, view.locale) })}`;
   const look = { size: geo.size * (geo.narrow ? 0.95 : 1.1), bold: true, color: colors.ink, halo: colors.panel }, label = seconds(block.ttft_s, view.locale);
   if (geo.narrow) {
     pen.text(label + speed, geo.w - geo.size * 0.3, y, { ...look, align: "right" });

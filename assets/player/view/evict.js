@@ -30,7 +30,7 @@ export function createFilm({ dispatch, redraw }) {
   return {
     node, tables: fold,
     update(model) {
-      const { run, method, state, say, locale, shown, request, size } = model, at = count(request, locale), view = { key: "film", run, t: state.time, request, say, locale, label: model.label, caption: state.present && `${model.label(method.name)} · ${say("bands_title")}` };
+      const { run, method, state, say, locale, shown, request, size } = model, at = count(request, locale), view = { run, t: state.time, request, say, locale, label: model.label, caption: state.present && `${model.label(method.name)} · ${say("bands_title")}` };
       const key = `${run.id} ${state.methods} ${method.name} ${say.lang} ${model.theme}`, here = `${key} ${request}`, moment = momentAt(method, request);
       const axis = (box) => axisOf(run, state.zoom, box.w, size), look = `${key} ${state.zoom} ${size}`;
       const texts = [[heads.bands, "bands_title"], [heads.cards, "rate_title"], [heads.left, "victims_title"], [heads.learned, "learned_title"], [notes.request, "prompt_note"], [summary, "tables_title"]];

@@ -61,7 +61,7 @@ export function drawQueues(pen, film, method, axis, h, view, colors) {
     let below = 0;
     for (const [name, num] of bandsOf(film, method, moment)) { draw(name, below, below + num); below += num; }
   };
-  pen.stamp(`${view.key} bands`, 0, 0, axis.w, h, (sprite) => {
+  pen.stamp("bands", 0, 0, axis.w, h, (sprite) => {
     for (let k = 0; k < request.length; k++) {
       const [x, next] = [request[k], k + 1 < request.length ? request[k + 1] : axis.last].map((t) => Math.round(placeOf(axis, t)));
       if (next > x) stack(k, (name, from, to) => to > from && swatch(sprite, x, y(to), next - x, y(from) - y(to), colors.bands[name], colors));
@@ -85,7 +85,7 @@ function rateScale(shown) {
 export function drawRates(pen, film, shown, method, axis, h, view, colors) {
   const { size } = axis, bottom = h - size * 6.6, low = h - size * 1.9;
   const [least, most] = rateScale(shown), y = (share) => Math.min(bottom, Math.max(size * 0.5, bottom - ((share - least) / (most - least)) * (bottom - size * 0.5)));
-  pen.stamp(`${view.key} rates`, 0, 0, axis.w, h, (sprite) => {
+  pen.stamp("rates", 0, 0, axis.w, h, (sprite) => {
     for (const share of [0, 0.5, 1]) {
       const value = least + share * (most - least);
       sprite.line(axis.left, y(value), axis.left + axis.width, y(value), colors.line, 1);

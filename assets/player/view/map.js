@@ -41,32 +41,40 @@ export function createMap({ dispatch, hover, redraw }) {
   const drawLegend = keyed(legend, (say, kinds) => kinds.map((kind) => el("li", {}, el("span", { class: `fp-swatch fp-swatch-${kind}` }), el("span", { text: say(`state_${kind}`) }))));
 
   function update(model, token) {
-    const { run, method, state, say, colors, label, size, locale, flip } = model;
+    const { run, method, state, say, label, size, flip } = model;
     const { w, h } = box;
     tabs.update(model);
     write(title, say("map_title"));
     flipped.hidden = !flip;
-    write(flipped, flip ? say("flip_line", { question: shorten(flip.question, 160), a: count(flip.counts[0], locale), both: count(flip.counts[1], locale), b: count(flip.counts[2], locale) }) : "");
+    write(flipped, flipWords(model));
     if (w < 40 || h < 40) return;
     const key = `${run.id} ${method.name} ${state.ratio} ${state.zoom} ${Boolean(flip)} ${w} ${h} ${size} ${model.theme} ${say.lang}`;
     if (key !== lastKey) {
       lastKey = key;
       sprites = new Map();
-      seen = { ...mapIn(w, h, size, run, method, state, flip), zoomed: state.zoom !== null };
+      seen = { ...mapIn(w, h, size, model), zoomed: state.zoom !== null };
       const { scene } = seen, kinds = LEGEND.filter((kind) => (kind === "anchor" ? scene.anchors.length : kind === "answer" ? run.answer_spans.length : ["exact", "loaded"].includes(kind) ? method.name !== "full" : true));
       drawLegend(`${kinds} ${say.lang}`, say, kinds);
       canvas.setAttribute("aria-label", say("map_label", { method: label(method.name), question: run.question.slice(0, 200) }));
     }
-    const moment = momentOf(model);
-    drawMap(penFor(canvas, w, h, sprites), seen.scene, seen.geo, moment, { token, layer: state.layer, total: run.num_tokens, text: (p) => run.tokens[p], say, key: "map", count: (value) => count(value, locale) }, colors);
+    paintMap(penFor(canvas, w, h, sprites), seen, model, token);
     write(note, noteOf(model));
     write(line, token === null ? "" : lineOf(model, token));
   }
   return { node, update };
 }
 
+// The map as it is on screen and in a file. `seen`: what mapIn returns.
+export const paintMap = (pen, { scene, geo }, model, token) => drawMap(pen, scene, geo, momentOf(model), { token, layer: model.state.layer, total: model.run.num_tokens, text: (p) => model.run.tokens[p], say: model.say, count: (value) => count(value, model.locale) }, model.colors);
+
+// What is said of a second question, "" without one.
+export function flipWords({ flip, say, locale }) {
+  const [a, both, b] = flip ? flip.counts.map((tokens) => count(tokens, locale)) : [];
+  return flip ? say("flip_line", { question: shorten(flip.question, 160), a, both, b }) : "";
+}
+
 // What the map needs to know of the time: done layers, when the choice was made, whether the question is being probed.
-export function momentOf({ method, state, times }) {
+function momentOf({ method, state, times }) {
   const select = spanOf(method, "select"), probe = spanOf(method, "probe"), chosen = selectionEnd(method);
   // A selection that reads layers is long, so scores grow while it lasts; a short one lets them appear within the probe's last part.
   const choose = method.scores ? [select ? select.start_s : chosen, chosen] : null;

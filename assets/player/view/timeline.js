@@ -20,7 +20,7 @@ export function createTimeline({ dispatch, redraw }) {
   const box = measured(frame, redraw);
   let seen = null, sprites = new Map(), lastKey = "";
 
-  scrub(canvas, dispatch, (x) => seen && timeAtX(seen.geo, x));
+  scrub(canvas, dispatch, (x) => seen && timeAtX(seen, x));
 
   const drawPhases = keyed(phases, (list, say, locale) => list.map((phase, i) => {
     const took = phase.before_s === undefined ? phase.end_s - phase.start_s : phase.before_s;
@@ -30,7 +30,7 @@ export function createTimeline({ dispatch, redraw }) {
   }));
 
   function update(model) {
-    const { run, method, state, say, colors, size, locale } = model;
+    const { run, method, state, say, size, locale } = model;
     transport.update(model, (speed) => (speed === 1 ? say("real_time") : say("slowed", { times: slowdown(speed, locale) })));
     drawPhases(`${run.id} ${method.name} ${say.lang}`, model.phases, say, locale);
     const now = phaseAt(model.phases, state.time);
@@ -39,29 +39,34 @@ export function createTimeline({ dispatch, redraw }) {
     }
     chips.update(model);
     outlined.hidden = !model.ghost;
-    write(outlined, model.ghost ? ghostWords(model) : "");
+    write(outlined, `${ghostWords(model)} ${say("ghost_key")}`);
     const { w } = box;
     if (w < 40) return;
-    const ghost = model.ghost && model.ghost.provenance.mode;
-    const key = `${run.id} ${ghost} ${state.methods} ${method.name} ${w} ${size} ${model.theme} ${say.lang}`;
+    const key = `${run.id} ${modeOf(model)} ${state.methods} ${method.name} ${w} ${size} ${model.theme} ${say.lang}`;
     if (key !== lastKey) {
       lastKey = key;
       sprites = new Map();
-      const scene = timeScene(run, state.methods, model.ghost);
-      seen = { scene, geo: timelineGeometry(scene, w, size) };
-      frame.style.height = `${Math.ceil(seen.geo.h)}px`;
+      seen = lanesIn(w, size, model);
+      frame.style.height = `${Math.ceil(seen.h)}px`;
     }
-    drawTimeline(penFor(canvas, w, Math.ceil(seen.geo.h), sprites), seen.geo, { t: state.time, method: method.name, label: model.label, say, locale, ghost, key: "time" }, colors);
+    paintLanes(penFor(canvas, w, Math.ceil(seen.h), sprites), seen, model);
     canvas.setAttribute("aria-label", say("timeline_label"));
-    canvas.setAttribute("aria-valuemax", seen.geo.end_s.toFixed(3));
+    canvas.setAttribute("aria-valuemax", seen.end_s.toFixed(3));
     canvas.setAttribute("aria-valuenow", state.time.toFixed(3));
     canvas.setAttribute("aria-valuetext", seconds(state.time, locale));
   }
   return { node, update };
 }
 
-// Which run is outlined, where it was measured, and plainly what keeps the two from being compared.
-function ghostWords({ run, ghost, say, locale }) {
+const modeOf = ({ ghost }) => ghost && ghost.provenance.mode;
+
+// The lanes as they are on screen and in a file, those of the other run of a pair among them.
+export const lanesIn = (w, size, { run, state, ghost }) => timelineGeometry(timeScene(run, state.methods, ghost), w, size);
+export const paintLanes = (pen, geo, model) => drawTimeline(pen, geo, { t: model.state.time, method: model.method.name, label: model.label, say: model.say, locale: model.locale, ghost: modeOf(model) }, model.colors);
+
+// Which run is outlined, where it was measured, and plainly what keeps the two from being compared; "" without one.
+export function ghostWords({ run, ghost, say, locale }) {
+  if (!ghost) return "";
   const { mode, model, device, created } = ghost.provenance, names = differences(run, ghost);
-  return [say("ghost_line", { which: say(`ghost_${mode}`), source: `${model} · ${device} · ${created}` }), ...(names.length ? names : ["ghost_same"]).map((name) => say(name, { ratio: percent(ghost.ratio, locale) })), say("ghost_key")].join(" ");
+  return [say("ghost_line", { which: say(`ghost_${mode}`), source: `${model} · ${device} · ${created}` }), ...(names.length ? names : ["ghost_same"]).map((name) => say(name, { ratio: percent(ghost.ratio, locale) }))].join(" ");
 }

@@ -135,7 +135,8 @@ class Replays:
         cost: PrefillCost | None = None
         allowance = self._allowance(cancelled)
         for i, request in enumerate(requests):
-            with self._turns.turn(_waiting(on_status), cancelled), allowance.used() as stopped:
+            waiting = _Waiting(on_status, cancelled)
+            with self._turns.turn(waiting.told, waiting.cancelled), allowance.used() as stopped:
                 cost = cost or self._cost(on_status, stopped)
                 runs.append(self._replay(request, cost, _Progress(i, len(requests), request.policy, on_status, stopped)))
             on_run(runs[-1])
@@ -234,8 +235,23 @@ class _Progress:
         return not self._cancelled()
 
 
-def _waiting(on_status: OnStatus) -> Callable[[int], None]:
-    return lambda ahead: on_status(Status(f"Waiting: {ahead} request{'s' if ahead > 1 else ''} ahead", 0.0, ahead))
+class _Waiting:
+    """Tells how many are ahead, and again as long as that holds: only where something is told is it seen that nobody listens any more."""
+
+    def __init__(self, on_status: OnStatus, cancelled: Callable[[], bool]) -> None:
+        self._on_status, self._cancelled = on_status, cancelled
+        self._status: Status | None = None
+
+    def told(self, ahead: int) -> None:
+        """Tells of another number."""
+        self._status = Status(f"Waiting: {ahead} request{'s' if ahead > 1 else ''} ahead", 0.0, ahead)
+        self._on_status(self._status)
+
+    def cancelled(self) -> bool:
+        """Whether the owner has given up; asked again and again while it waits."""
+        if self._status is not None:
+            self._on_status(self._status)
+        return self._cancelled()
 
 
 def replay(request: ReplayRequest, on_status: OnStatus = lambda status: None, cancelled: Callable[[], bool] = lambda: False) -> CacheRun:

@@ -146,10 +146,11 @@ def test_download_is_named_after_the_run_and_old_files_go(tmp_path):
 
 def test_api_returns_numbers_and_raises_sentences():
     run = make_compare(FakeSession())
-    result = run("harbour", "Who designed the tidal gate of Orsund?", 0.3, "full, qcfuse")
+    *told, result = run("harbour", "Who designed the tidal gate of Orsund?", 0.3, "full, qcfuse")
+    assert all(set(line) == {"status", "fraction", "num_ahead"} for line in told)
     assert set(result["methods"]) == {"full", "qcfuse"} and result["methods"]["qcfuse"]["num_recomputed"] > 0
     with pytest.raises(gr.Error, match="question is empty"):
-        run("harbour", " ")
+        list(run("harbour", " "))
 
 
 def test_page_builds_with_a_bounded_engine_lane_and_three_public_endpoints():

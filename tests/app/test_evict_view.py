@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from evict_fakes import RUNS, FakeReplays, board, cells
 from evict_samples import HOSTILE, made_run, made_set
+from fakes import FakeRunFiles, FakeSession
 
 from engine.errors import BadRunFile
 from engine.prefix.cachefile import dump_cache_run
 from engine.replay_victims import Victim
 from viz.figures.evict_capacity import capacity_points
+from viz.panels.evict import WITHOUT_BASE
 from viz.panels.evict_board import board_of, headline, joined, losses, notices, slim
 from viz.panels.evict_callbacks import NUM_SHOWN, EvictCallbacks
 from viz.panels.evict_download import write_cache_run
@@ -19,6 +21,7 @@ from viz.panels.evict_form import (
 )
 from viz.panels.evict_tables import contents_table, misses_table, results_table, victims_table
 from viz.panels.evict_view import PolicyView, policy_view, rates_view, setting_view
+from viz.panels.page import build
 from viz.panels.players import unpack
 
 
@@ -203,3 +206,12 @@ def test_an_unknown_recording_is_a_sentence(monkeypatch, calls, toasts):
     monkeypatch.setattr(FakeReplays, "recorded", missing)
     opened, told, _ = calls.open_tab(None, "balanced")
     assert opened is None and unpack(told)["kind"] == "error" and toasts == ["The run file cannot be read."]
+
+
+def test_the_page_drops_its_base_by_which_hatches_would_be_lost_with_every_change_of_address():
+    loads = [
+        event
+        for event in build(FakeSession(), FakeRunFiles()).config["dependencies"]
+        if any(name == "load" for _, name in event["targets"])
+    ]
+    assert any(event["js"] == WITHOUT_BASE and not event["backend_fn"] for event in loads)

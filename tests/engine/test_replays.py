@@ -98,6 +98,22 @@ def test_a_stream_yields_every_run_and_ends_its_thread_when_closed(replays):
             assert not thread.is_alive()
 
 
+def test_a_batch_that_is_left_while_it_waits_gives_up_its_place():
+    turns = Turns()
+    mine = Replays(turns)
+    with turns.turn(lambda ahead: None, lambda: False):
+        waiting = mine.stream([ReplayRequest(LOAD, "lru", SHARE)])
+        told = [next(waiting) for _ in range(3)]
+        # Told again and again, as only then the page or the endpoint learns that its reader has gone.
+        assert {(status.message, status.queue_position) for status in told} == {("Waiting: 1 request ahead", 1)}
+        assert turns.num_waiting == 1
+        waiting.close()
+        for thread in threading.enumerate():
+            if thread.name.startswith("replay"):
+                thread.join(60)
+        assert turns.num_waiting == 0, "the slot is still held by another, and nobody waits for it"
+
+
 @pytest.mark.parametrize(
     ("request_", "error", "said"),
     [

@@ -110,7 +110,7 @@ def test_a_chat_that_takes_too_long_is_stopped_and_the_next_one_works(tmp_path):
 
 def test_a_replay_that_takes_too_long_is_stopped_and_says_what_to_do(tmp_path):
     with tiny_session(tmp_path, replay_s=1e-6) as session, pytest.raises(gr.Error, match="choose fewer policies or seeds"):
-        make_replay(session)("tool_use", "saecache", "5 %")
+        list(make_replay(session)("tool_use", "saecache", "5 %"))
 
 
 def test_in_public_only_listed_models_are_offered_and_taken(tmp_path):

@@ -1,6 +1,7 @@
 """Figures of benchmark results: what the file holds is what is drawn, intervals included."""
 
 import itertools
+import math
 from dataclasses import replace
 
 import msgspec
@@ -8,9 +9,10 @@ import pytest
 from results_samples import FULL_S, RATIOS, sample_results
 
 from engine.results import Interval, MedianInterval
+from engine.resultsfile import load_folder
 from viz import theme
 from viz.figures.break_even import break_even_figure, break_even_info, break_even_words
-from viz.figures.labels import even_ticks, log_ticks, spread_out
+from viz.figures.labels import even_ticks, log_ticks, spread_out, whole_ticks
 from viz.figures.pareto import pareto_figure, pareto_info, point_words
 from viz.figures.published import PublishedInfo, published_figure
 from viz.panels.compare_view import PUBLISHED_FILE
@@ -77,10 +79,24 @@ def test_every_curve_is_named_beside_it_and_no_two_names_share_a_line():
     assert all(b - a > step for a, b in itertools.pairwise(heights))
 
 
-def test_the_time_axis_may_be_logarithmic_and_never_shows_negative_seconds():
-    plain, log = (pareto_figure(pareto_info(SET, FEW, "kl_to_full"), log_time).layout.xaxis for log_time in (False, True))
-    assert plain.type == "linear" and min(plain.tickvals) >= 0
-    assert log.type == "log" and "log" in log.title.text and min(log.tickvals) > 0
+SHIPPED = {one.name: one for one in load_folder().sets}
+
+
+@pytest.mark.parametrize("results", [SET, *SHIPPED.values()], ids=["sample", *SHIPPED])
+def test_seconds_begin_at_0_and_every_point_is_in_the_picture_with_room_for_its_name(results):
+    for methods in (FEW, results.methods(), ("full",)):
+        figure = pareto_figure(pareto_info(results, methods, "kl_to_full"))
+        axis, names = figure.layout.xaxis, [a for a in figure.layout.annotations if a.axref == "x"]
+        assert axis.type == "linear" and axis.range[0] == 0 == min(axis.tickvals)
+        assert all(0 < t < axis.range[1] for curve in figure.data for t in curve.x)
+        assert all(a.ax == 0 and a.xanchor == "right" and 6.5 * len(a.text) < figure.layout.margin.l for a in names)
+
+
+def test_the_time_axis_may_be_logarithmic():
+    axis = pareto_figure(pareto_info(SET, FEW, "kl_to_full"), True).layout.xaxis
+    assert axis.type == "log" and "log" in axis.title.text and min(axis.tickvals) > 0
+    fastest = min(point.ttft_lo_s for curve in pareto_info(SET, FEW, "kl_to_full").curves for point in curve.points)
+    assert axis.range[0] < math.log10(fastest)
 
 
 def test_no_two_curves_look_alike():
@@ -140,6 +156,7 @@ def test_the_published_figure_is_grey_outlines_on_its_own_axes():
     assert all(t.marker.symbol.endswith("-open") for t in figure.data)
     ours = next(curve for curve in info.curves if curve.method == "qcfuse")
     assert dict(zip(info.ratios, ours.points, strict=True))[0.3] == (0.212, 0.4245)
+    assert figure.layout.xaxis.range[0] == 0
     assert "A100" in info.setting and "published" in figure.data[0].hovertext[0]
 
 
@@ -162,3 +179,5 @@ def test_ticks_are_round_and_within():
     assert log_ticks(0.3, 7.0) == [0.5, 1, 2, 5]
     assert log_ticks(1, 100_000) == [1, 10, 100, 1000, 10_000, 100_000]
     assert even_ticks(0.0, 1e-4)[0] == 0
+    assert whole_ticks(1) == [0, 1] and whole_ticks(3) == [0, 1, 2, 3] and whole_ticks(1_003)[-1] == 1_000
+    assert all(len(set(whole_ticks(high))) == len(whole_ticks(high)) <= 9 for high in range(1, 300))

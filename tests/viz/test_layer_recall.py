@@ -1,5 +1,7 @@
 """The figure of critical layers: what it marks, what its subtitle says, and tables without a curve."""
 
+import re
+
 import plotly.graph_objects as go
 
 from viz.figures.layer_recall import layer_recall_figure, layer_recall_info
@@ -11,7 +13,8 @@ MEASURED = layer_recall_info("m", (9, 7, 11, 5), "measured", "2026-11-30", 80, S
 
 
 def subtitle(figure: go.Figure) -> str:
-    return figure.layout.title.text.split("<br>")[1]
+    """Returns the lines below the title as one."""
+    return re.sub("<[^>]*>", "", figure.layout.title.text.partition("<br>")[2].replace("<br>", " "))
 
 
 def marked(figure: go.Figure) -> list[list[int]]:

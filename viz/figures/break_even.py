@@ -75,7 +75,8 @@ def break_even_figure(info: BreakEvenInfo | None, reason: str = "This result set
     if info is None or not info.lines:
         return theme.empty_figure(title, reason)
     where = "" if info.ratio is None else f" at ratio {info.ratio:g}"
-    layout = theme.base_layout(title, HEIGHT, f"Build once, then reuse{where}. ○ marks the use from which it pays.", showlegend=False)
+    subtitle = theme.broken(f"Build once, then reuse{where}. ○ marks the use from which it pays.")
+    layout = theme.base_layout(title, HEIGHT, subtitle, showlegend=False)
     last = max([30, *(4 * line.pays_from for line in info.lines if line.pays_from)])
     layout.margin.update(b=BOTTOM, r=16, l=62)
     layout.dragmode = "zoom"

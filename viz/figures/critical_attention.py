@@ -11,7 +11,8 @@ from viz.figures import words
 from viz.figures.bins import Bins, document_bins, quoted, rank_by_position, recomputed_mask, where
 from viz.figures.layers import layer_words
 
-NUM_LABELS = 4
+# Room above the highest score for the word it belongs to, as a share of the axis.
+NUM_LABELS, TOP_ROOM = 4, 0.24
 TITLE = "Score of each document token"
 
 
@@ -115,7 +116,9 @@ def critical_attention_figure(info: CriticalAttentionInfo | None, reason: str = 
     layout.dragmode = "zoom"
     layout.xaxis.update(title_text="prompt position (tokens)", range=[0, info.num_tokens], showgrid=False, tickformat=",d")
     low, high = _log_range(info)
-    layout.yaxis.update(type="log", title_text="score (log)", range=[low, high + 0.55], fixedrange=True, exponentformat="power", dtick=1)
+    layout.yaxis.update(
+        type="log", title_text="score (log)", range=[low, high + TOP_ROOM * (high - low)], fixedrange=True, exponentformat="power", dtick=1
+    )
     figure = go.Figure(layout=layout)
     _add_spans(figure, info)
     _add_areas(figure, info, 10.0**low)

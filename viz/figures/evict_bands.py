@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from viz import theme
 from viz.figures import words
-from viz.figures.labels import room_of, spread_out
+from viz.figures.labels import room_of, spread_out, whole_ticks
 
 HEIGHT, RIGHT, LABEL_GAP = 380, 112, 18
 
@@ -31,7 +31,8 @@ def bands_figure(bands: Bands, styles: Mapping[str, theme.BandStyle], title: str
     layout = theme.base_layout(title, height, subtitle, showlegend=False)
     layout.margin.r = RIGHT
     layout.hovermode = "x unified"
-    layout.xaxis.update(title_text="requests served", range=[0, max(1, int(bands.requests[-1]))], tickformat=",d", showgrid=False)
+    last = max(1, int(bands.requests[-1]))
+    layout.xaxis.update(title_text="requests served", range=[0, last], tickvals=whole_ticks(last), tickformat=",d", showgrid=False)
     layout.yaxis.update(title_text="blocks", range=[0, bands.capacity], tickformat=",d", fixedrange=True)
     figure = go.Figure(layout=layout)
     for i, name in enumerate(bands.names):

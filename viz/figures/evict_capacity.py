@@ -13,7 +13,7 @@ from viz.figures.evict_hit_time import RIGHT, add_line_names, rate_range
 from viz.figures.evict_scores import FLOOR, LIMIT, Spread, hit_rate, points, rate_words, spread
 
 TITLE = "How much room it takes"
-HEIGHT = 430
+HEIGHT, HERE_PX, MOST_TICKS = 430, 18, 8
 TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -77,10 +77,12 @@ def evict_capacity_figure(info: CapacityInfo | None, reason: str = "Only one cap
         return theme.empty_figure(TITLE, reason)
     every = [point for curve in info.curves for point in curve]
     layout = theme.base_layout(TITLE, HEIGHT, theme.broken("share of prompt tokens found, second half of the requests"), showlegend=False)
-    layout.margin.r = RIGHT
+    layout.margin.update(r=RIGHT, t=layout.margin.t + HERE_PX)
+    layout.height += HERE_PX
     layout.hovermode = "closest"
     low, high = min(p.share for p in every), max(p.share for p in every)
-    ticks = [tick for tick in TICKS if 0.99 * low <= tick <= 1.01 * high]
+    shares = sorted({p.share for p in every})
+    ticks = shares if len(shares) <= MOST_TICKS else [tick for tick in TICKS if 0.99 * low <= tick <= 1.01 * high]
     layout.xaxis.update(
         type="log",
         title_text="capacity, share of the distinct blocks",
@@ -97,7 +99,8 @@ def evict_capacity_figure(info: CapacityInfo | None, reason: str = "Only one cap
     if info.share is not None and low * 0.93 <= info.share <= high * 1.07:
         figure.add_vline(x=info.share, line={"color": theme.INK, "width": 1.5, "dash": "dot"})
         here = f"here: {words.percent(info.share)}"
-        figure.add_annotation(x=np.log10(info.share), y=0.03, yref="paper", text=here, showarrow=False, xanchor="left", xshift=4)
+        # Above the picture, where no curve can run through it.
+        figure.add_annotation(x=np.log10(info.share), y=1, yref="paper", yanchor="bottom", text=here, showarrow=False, borderpad=0)
     ends = np.array([curve[-1].rate.mean for curve in info.curves])
     add_line_names(figure, [curve[0].policy for curve in info.curves], ends, span)
     return figure

@@ -9,9 +9,13 @@ from engine.cache_types import CacheRun
 from viz import theme
 from viz.figures import words
 from viz.figures.evict_scores import FLOOR, LIMIT, Spread, Unit, by_policy, hit_rate, mean_gap, points, rate_words, spread
+from viz.figures.labels import HALO
+from viz.figures.marks import hatched
 
 TITLE = "Who finds the most in the cache"
 ROW_PX, BAR = 50, 0.34
+# The gap and LRU's mark stand around the bars alone, so that nothing runs through the names above them.
+GAP_HALF, MARK_HALF = 0.25, 0.22
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ def evict_hit_rate_figure(info: HitRateInfo | None, reason: str = "Nothing was r
         return theme.empty_figure(TITLE, reason)
     subtitle = f"share of prompt {info.unit} found, second half of the requests; grey: the gap from LRU to MIN"
     layout = theme.base_layout(TITLE, ROW_PX * len(info.rows) + 150, theme.broken(subtitle), showlegend=False, bargap=0)
-    layout.margin.update(l=8, r=14)
+    layout.margin.update(l=16, r=26)
     layout.xaxis.update(range=[0, 1], tickformat=".0%", zeroline=True)
     layout.yaxis.update(range=[len(info.rows) - 0.25, -0.8], visible=False, fixedrange=True)
     figure = go.Figure(layout=layout)
@@ -56,7 +60,16 @@ def evict_hit_rate_figure(info: HitRateInfo | None, reason: str = "Nothing was r
     for place, row in enumerate(info.rows):
         _add_bar(figure, place, row)
         figure.add_annotation(
-            x=0, xref="paper", y=place - 0.42, text=_line(row, floor), xanchor="left", showarrow=False, borderpad=0, font={"size": 13}
+            x=0,
+            xref="paper",
+            y=place - GAP_HALF,
+            text=_line(row, floor),
+            xanchor="left",
+            yanchor="bottom",
+            showarrow=False,
+            borderpad=0,
+            bgcolor=HALO,
+            font={"size": 13},
         )
     return figure
 
@@ -66,12 +79,13 @@ def _add_gap(figure: go.Figure, info: HitRateInfo) -> None:
     floor, limit = info.row(FLOOR), info.row(LIMIT)
     if floor is None:
         return
-    if limit is not None:
-        figure.add_vrect(x0=floor.rate.mean, x1=limit.rate.mean, fillcolor=theme.GRID, opacity=0.45, line_width=0, layer="below")
+    x, gap = floor.rate.mean, {"fillcolor": theme.GRID, "opacity": 0.6, "line_width": 0, "layer": "below"}
     for place, row in enumerate(info.rows):
+        if limit is not None:
+            figure.add_shape(type="rect", x0=x, x1=limit.rate.mean, y0=place - GAP_HALF, y1=place + GAP_HALF, **gap)
         if row.policy != FLOOR:
-            x, y = floor.rate.mean, (place - 0.28, place + 0.28)
-            figure.add_shape(type="line", x0=x, x1=x, y0=y[0], y1=y[1], line={"color": theme.BLUE, "width": 3, "dash": "2px,2px"})
+            dashed = {"color": theme.BLUE, "width": 3, "dash": "2px,2px"}
+            figure.add_shape(type="line", x0=x, x1=x, y0=place - MARK_HALF, y1=place + MARK_HALF, line=dashed)
 
 
 def _add_bar(figure: go.Figure, place: int, row: HitRow) -> None:
@@ -83,11 +97,7 @@ def _add_bar(figure: go.Figure, place: int, row: HitRow) -> None:
         width=BAR,
         orientation="h",
         name=words.plain(style.label),
-        marker={
-            "color": style.color,
-            "line": {"width": 1, "color": theme.INK},
-            "pattern": {"shape": hatch, "size": 7, "solidity": 0.25, "fgcolor": "#FFFFFF", "fillmode": "overlay"},
-        },
+        marker=hatched(style.color, hatch, {"width": 1, "color": theme.INK}),
         error_x={
             "type": "data",
             "symmetric": False,

@@ -10,6 +10,7 @@ from engine.cache_types import QUEUE_NAMES, LivePoint
 from viz import theme
 from viz.figures import words
 from viz.figures.evict_bands import Bands, bands_figure
+from viz.figures.labels import whole_ticks
 
 TITLE, HELD_TITLE = "Time to first token, request by request", "What is in the cache"
 HEIGHT, HELD_HEIGHT, DRAWS = 430, 380, 2_000
@@ -101,7 +102,10 @@ def evict_live_figure(info: LiveInfo | None, reason: str = "No live run yet.") -
         return theme.empty_figure(TITLE, reason)
     layout = theme.base_layout(TITLE, HEIGHT, theme.broken("seconds, every request under each policy in turn; dotted: means"))
     layout.hovermode = "x unified"
-    layout.xaxis.update(title_text="request", tickformat=",d", showgrid=False)
+    num = len(info.kinds)
+    layout.xaxis.update(
+        title_text="request", range=[0.4, num + 0.6], tickvals=sorted({1, *whole_ticks(num)[1:]}), tickformat=",d", showgrid=False
+    )
     layout.yaxis.update(title_text="seconds", rangemode="tozero", fixedrange=True)
     figure = go.Figure(layout=layout)
     times = np.stack([one.ttft_s for one in info.policies])

@@ -9,6 +9,7 @@ from engine.cache_types import MISS_NAMES, CacheRun
 from viz import theme
 from viz.figures import words
 from viz.figures.evict_scores import by_policy
+from viz.figures.marks import hatched
 
 TITLE = "Why tokens were missed"
 ROW_PX, BAR = 50, 0.42
@@ -56,7 +57,7 @@ def evict_misses_figure(info: MissesInfo | None, reason: str = "Nothing was repl
         return theme.empty_figure(TITLE, reason)
     subtitle = "every prompt token of the second half; only “evicted” depends on the policy"
     layout = theme.base_layout(TITLE, ROW_PX * len(info.rows) + 176, theme.broken(subtitle), barmode="stack", bargap=0)
-    layout.margin.update(l=8, r=14, b=76)
+    layout.margin.update(l=16, r=26, b=76)
     layout.xaxis.update(range=[0, 1], tickformat=".0%")
     layout.yaxis.update(range=[len(info.rows) - 0.4, -0.8], visible=False, fixedrange=True)
     layout.legend.traceorder = "normal"
@@ -71,11 +72,7 @@ def evict_misses_figure(info: MissesInfo | None, reason: str = "Nothing was repl
                 width=BAR,
                 orientation="h",
                 name=style.label,
-                marker={
-                    "color": style.color,
-                    "line": {"width": 0.5, "color": theme.INK},
-                    "pattern": {"shape": style.hatch, "size": 7, "solidity": 0.25, "fgcolor": "#FFFFFF", "fillmode": "overlay"},
-                },
+                marker=hatched(style.color, style.hatch, {"width": 0.5, "color": theme.INK}),
                 hovertext=[f"<b>{_label(row)}</b><br>{style.label}: {words.percent(row.share(outcome))}" for row in info.rows],
                 hoverinfo="text",
             )

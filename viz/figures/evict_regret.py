@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from engine.cache_types import KIND_NAMES, QUEUE_NAMES, CacheRun
 from viz import theme
 from viz.figures import words
+from viz.figures.marks import hatched
 
 TITLE = "Evictions it had reason to regret"
 HEIGHT, NUM_BINS, NUM_CASES = 330, 60, 4
@@ -116,11 +117,7 @@ def evict_regret_figure(info: RegretInfo | None, reason: str = "Nothing was evic
             width=widths,
             name=name,
             customdata=np.arange(len(centres)),
-            marker={
-                "color": color,
-                "line": {"width": 0.5, "color": theme.INK},
-                "pattern": {"shape": hatch, "size": 6, "solidity": 0.3, "fgcolor": "#FFFFFF", "fillmode": "overlay"},
-            },
+            marker=hatched(color, hatch, {"width": 0.5, "color": theme.INK}),
             hovertext=[bin_words(info, i) for i in range(len(centres))],
             hoverinfo="text",
         )

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 MAX_TICKS = 9
+# Behind a label that lies over a picture; assets/fusescope.css makes it the panel's own colour, light or dark.
+HALO = "#FFFFFF"
 
 
 def spread_out(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -55,6 +57,11 @@ def even_ticks(low: float, high: float) -> list[float]:
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
     first = math.ceil(max(0.0, low) / step - 1e-9)
     return [round(k * step, 10) for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def whole_ticks(high: float) -> list[int]:
+    """Returns at most nine whole numbers from 0 to high, evenly spaced: where things are counted there is nothing between two."""
+    return [round(tick) for tick in even_ticks(0.0, high) if tick == round(tick)]
 
 
 def log_ticks(low: float, high: float) -> list[float]:

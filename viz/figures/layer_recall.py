@@ -68,7 +68,7 @@ def layer_recall_figure(info: LayerRecallInfo | None, reason: str = "No table of
         return theme.empty_figure("Critical layers", reason)
     has_kl = any(point.kl is not None for point in info.points)
     height = 460 if has_kl else 320 if info.points else 200
-    layout = theme.base_layout(f"Critical layers of {words.plain(info.model)}", height, _subtitle(info), hovermode="closest")
+    layout = theme.base_layout(f"Critical layers of {words.plain(info.model)}", height, theme.broken(_subtitle(info)), hovermode="closest")
     layout.xaxis.update(title_text="layer", range=[-0.6, info.num_layers - 0.4], fixedrange=True, anchor="y2" if has_kl else "y")
     figure = go.Figure(layout=layout)
     if not info.points:

@@ -46,13 +46,15 @@ def overlap_figure(info: OverlapInfo | None, reason: str = "Needs two methods th
     labels = [words.plain(theme.method_label(name)) for name in info.methods]
     subtitle = f"tokens in both sets, percent of those in either; two random sets would share {words.percent(info.by_chance)}"
     layout = theme.base_layout(TITLE, 140 + max(34 * num, 120), theme.broken(subtitle))
-    layout.margin.l = 26 + int(7.2 * max(map(len, labels)))
-    layout.margin.b = 36
     numbers = [str(i) for i in range(1, num + 1)]
+    # What is added to a method stands on a line of its own: a phone needs the room for the matrix.
+    rows = [f"{label} {number}".replace(" + ", "<br>+ ") for label, number in zip(labels, numbers, strict=True)]
+    layout.margin.l = 20 + int(6.7 * max(len(line) for row in rows for line in row.split("<br>")))
+    layout.margin.b = 36
     layout.xaxis.update(tickvals=list(range(num)), ticktext=numbers, showgrid=False, fixedrange=True, side="bottom", zeroline=False)
     layout.yaxis.update(
         tickvals=list(range(num)),
-        ticktext=[f"{label} {number}" for label, number in zip(labels, numbers, strict=True)],
+        ticktext=rows,
         range=[num - 0.5, -0.5],
         showgrid=False,
         fixedrange=True,
@@ -65,12 +67,13 @@ def overlap_figure(info: OverlapInfo | None, reason: str = "Needs two methods th
         z=np.round(100 * info.jaccard, 1),
         zmin=0,
         zmax=100,
-        colorscale="Cividis",
+        colorscale=[[0, "#F3F4F6"], [1, theme.SKY]],
         showscale=False,
         xgap=1,
         ygap=1,
         texttemplate="%{z:.0f}",
-        textfont={"size": 11},
+        # One dark ink reads on every shade of the scale, which the middle of a scale from dark to light does not allow.
+        textfont={"size": 12, "color": "#111111"},
         hovertext=[[_hover(info, labels, i, j) for j in range(num)] for i in range(num)],
         hoverinfo="text",
     )

@@ -11,7 +11,9 @@ from viz import theme
 from viz.figures import words
 from viz.figures.labels import even_ticks, log_ticks, room_of, spread_out
 
-HEIGHT, BOTTOM, LEFT, LABEL_GAP = 590, 64, 66, 17
+HEIGHT, BOTTOM, RIGHT, LABEL_GAP = 590, 64, 70, 17
+# Of a name in the letters of a label, for a margin that holds the longest.
+LETTER_PX, EDGE_PX = 6.9, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +94,17 @@ def pareto_figure(info: ParetoInfo | None, log_time: bool = False, reason: str =
     if info is None or not info.curves:
         return theme.empty_figure(title, reason)
     metric = info.metric
-    layout = theme.base_layout(title, HEIGHT, "Better is up and to the left. Rings: no method shown is better in both.", showlegend=False)
-    layout.margin.update(l=LEFT, b=BOTTOM, r=18)
+    subtitle = theme.broken("Better is up and to the left. Rings: no method shown is better in both.")
+    layout = theme.base_layout(title, HEIGHT, subtitle, showlegend=False)
+    names = [theme.method_label(curve.method) for curve in info.curves]
+    layout.margin.update(l=round(EDGE_PX + LETTER_PX * max(map(len, names))), b=BOTTOM, r=RIGHT)
     layout.dragmode = "zoom"
     layout.hovermode = "closest"
     values = _range_y(info)
     _set_time_axis(layout.xaxis, info, log_time)
     aside = " (reversed: lower is better)" if metric.low_is_better else " (higher is better)"
-    layout.yaxis.update(title_text=metric.label + aside, range=values)
+    # Its numbers stand on the right: the names are on the left, where the fastest points are.
+    layout.yaxis.update(title_text=metric.label + aside, range=values, side="right")
     figure = go.Figure(layout=layout)
     _add_front(figure, info)
     for curve in info.curves:
@@ -109,15 +114,14 @@ def pareto_figure(info: ParetoInfo | None, log_time: bool = False, reason: str =
 
 
 def _set_time_axis(axis: go.layout.XAxis, info: ParetoInfo, log_time: bool) -> None:
-    """Sets range and ticks, with room for names left of the fastest points."""
+    """Sets range and ticks; seconds begin at 0, so that a point twice as far right takes twice as long."""
     points = [point for curve in info.curves for point in curve.points]
     low, high = min(p.ttft_lo_s for p in points), max(p.ttft_hi_s for p in points)
     if log_time:
         ticks, span = log_ticks(low * 0.7, high * 1.2), math.log10(high / low) or 1.0
-        ends = [math.log10(low) - 0.34 * span, math.log10(high) + 0.04 * span]
+        ends = [math.log10(low) - 0.1 * span, math.log10(high) + 0.06 * span]
     else:
-        ticks, span = even_ticks(0.0, high), high - low or high
-        ends = [low - 0.3 * span, high + 0.03 * span]
+        ticks, ends = even_ticks(0.0, high), [0.0, 1.05 * high]
     title = "time to first token, seconds" + (" (log)" if log_time else "")
     axis.update(type="log" if log_time else "linear", title_text=title, range=ends, tickvals=ticks)
 
@@ -180,19 +184,18 @@ def point_words(point: ParetoPoint, metric: Metric) -> str:
 
 
 def _add_labels(figure: go.Figure, info: ParetoInfo, values: list[float]) -> None:
-    """Writes the names in a column left of the curves' fastest points; a point far to the right has its name below it."""
+    """Writes the names left of the picture, each tied to its curve's fastest point; a point far to the right has its name below it."""
     axis, room = figure.layout.xaxis, room_of(figure)
     place = math.log10 if axis.type == "log" else float
     begin, span = axis.range[0], axis.range[1] - axis.range[0]
     tips = [curve.points[0] for curve in info.curves]
     near = [tip for tip in tips if place(tip.ttft_s) - begin < 0.6 * span]
     heights = {tip: (tip.quality - values[0]) / (values[1] - values[0]) * room for tip in tips}
-    column = min(place(tip.ttft_s) for tip in near) - 0.02 * span if near else 0.0
     lines = dict(zip(near, spread_out([heights[tip] for tip in near], LABEL_GAP, 6, room - 6), strict=True))
     for tip in tips:
         if tip in lines:
             level = lines[tip] / room * (values[1] - values[0]) + values[0]
-            tail = {"ax": column, "ay": level, "axref": "x", "ayref": "y", "xanchor": "right"}
+            tail = {"ax": begin, "ay": level, "axref": "x", "ayref": "y", "xanchor": "right"}
         else:
             tail = {"ax": 0, "ay": 26}
         figure.add_annotation(
@@ -205,6 +208,6 @@ def _add_labels(figure: go.Figure, info: ParetoInfo, values: list[float]) -> Non
             arrowwidth=1,
             arrowcolor=theme.INK,
             standoff=8,
-            borderpad=1,
+            borderpad=4,
             font={"size": 13},
         )

@@ -38,9 +38,9 @@ def published_figure(info: PublishedInfo) -> go.Figure:
     layout.margin.update(b=BOTTOM, l=66, r=14)
     times = [time for curve in info.curves for time, _ in curve.points]
     values = [value for curve in info.curves for _, value in curve.points]
-    wide, tall = max(times) - min(times), max(values) - min(values)
+    tall = max(values) - min(values)
     bounds = (min(values) - 0.06 * tall, max(values) + 0.06 * tall)
-    layout.xaxis.update(title_text="time to first token, seconds", range=[min(times) - 0.04 * wide, max(times) + 0.2 * wide])
+    layout.xaxis.update(title_text="time to first token, seconds", range=[0.0, max(times) * 1.24])
     layout.yaxis.update(title_text=f"{words.plain(info.metric)} (higher is better)", range=list(bounds))
     figure = go.Figure(layout=layout)
     for curve in info.curves:

@@ -8,10 +8,11 @@ from engine.types import Run, Span
 from viz import theme
 from viz.figures import words
 from viz.figures.absent import LAYERS, not_given
+from viz.figures.marks import add_moments, hatched
 
 LANES = ("disk", "copy", "device")
 SHOWN = ("probe", "select", "load", "load_wait", "recompute", "correct", "head")
-LINE_PX = 21
+LINE_PX, EDGE = 21, "rgba(0,0,0,0.45)"
 NO_TIMELINE = "No timeline was recorded."
 
 
@@ -76,26 +77,14 @@ def timeline_figure(info: TimelineInfo | None, reason: str = NO_TIMELINE) -> go.
     for row, place in zip(rows, places, strict=True):
         if row is next(other for other in rows if other.method == row.method):
             _add_name(figure, row.method, place - 1)
-    _add_first_tokens(figure, info)
+    first = [(row.ttft_s, place) for row, place in zip(rows, places, strict=True) if row.lane == "device"]
+    add_moments(figure, first, "first token", "first token after {} (median)", {"symbol": "star", "size": 12})
     return figure
 
 
 def _add_name(figure: go.Figure, method: str, place: int) -> None:
     text = f"<b>{words.plain(theme.method_label(method))}</b>"
     figure.add_annotation(text=text, xref="paper", x=0, y=place, xanchor="left", yanchor="middle", showarrow=False, borderpad=0)
-
-
-def _add_first_tokens(figure: go.Figure, info: TimelineInfo) -> None:
-    first = [(row.ttft_s, place) for row, place in zip(info.rows, info.heights, strict=True) if row.lane == "device"]
-    figure.add_scatter(
-        x=[t for t, _ in first],
-        y=[place for _, place in first],
-        mode="markers",
-        name="first token",
-        hovertext=[f"first token after {words.seconds(t)} (median)" for t, _ in first],
-        hoverinfo="text",
-        marker={"symbol": "star", "size": 12, "color": theme.INK, "line": {"width": 1, "color": "#FFFFFF"}},
-    )
 
 
 def _add_stage(figure: go.Figure, info: TimelineInfo, stage: str) -> None:
@@ -112,11 +101,8 @@ def _add_stage(figure: go.Figure, info: TimelineInfo, stage: str) -> None:
         name="head" if stage == "head" else theme.STAGE_LABELS[stage],
         hovertext=[_hover(row, span) for _, row, span in drawn],
         hoverinfo="text",
-        marker={
-            "color": theme.STAGE_COLORS[stage],
-            "line": {"width": 0.5, "color": "rgba(0,0,0,0.45)"},
-            "pattern": {"shape": theme.STAGE_HATCH[stage], "size": 7, "solidity": 0.25, "fgcolor": "#FFFFFF", "fillmode": "overlay"},
-        },
+        # Edges tell layers apart; a read is as thin as an edge and would be nothing but one.
+        marker=hatched(theme.STAGE_COLORS[stage], theme.STAGE_HATCH[stage], {"width": 0.5 * (stage == "recompute"), "color": EDGE}),
     )
 
 

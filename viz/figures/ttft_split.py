@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from engine.types import Run
 from viz import theme
 from viz.figures import words
+from viz.figures.marks import add_moments, hatched
 
 PARTS = ("probe", "select", "load_wait", "recompute", "head")
 
@@ -108,14 +109,12 @@ def ttft_split_figure(info: TtftSplitInfo | None, reason: str = "No method has r
             name=theme.STAGE_LABELS[part],
             hovertext=hover,
             hoverinfo="text",
-            marker={
-                "color": theme.STAGE_COLORS[part],
-                "line": {"width": 0},
-                "pattern": {"shape": theme.STAGE_HATCH[part], "size": 7, "solidity": 0.25, "fgcolor": "#FFFFFF", "fillmode": "overlay"},
-            },
+            marker=hatched(theme.STAGE_COLORS[part], theme.STAGE_HATCH[part], {"width": 0}),
         )
     _add_spread(figure, rows)
-    _add_inside(figure, rows)
+    inside = [(row.server_s, i) for i, row in enumerate(rows) if row.server_s is not None]
+    said = "first token after {} by the server's own clock"
+    add_moments(figure, inside, "inside the server", said, {"symbol": "diamond", "size": 11})
     for i, row in enumerate(rows):
         figure.add_annotation(
             text=f"<b>{words.plain(theme.method_label(row.method))}</b>  {bar_text(row)}",
@@ -124,7 +123,7 @@ def ttft_split_figure(info: TtftSplitInfo | None, reason: str = "No method has r
             xanchor="left",
             yanchor="bottom",
             showarrow=False,
-            font={"size": 14},
+            font={"size": 13},
             borderpad=0,
         )
     return figure
@@ -138,22 +137,6 @@ def _where(info: TtftSplitInfo) -> str:
     """Returns where a server's times were taken, in lines; '' for the built-in engine's."""
     said = f"at the client of {info.server}; diamonds: inside it; “first token” holds queue, sampling and the way"
     return theme.broken(said) if info.server else ""
-
-
-def _add_inside(figure: go.Figure, rows: tuple[TtftRow, ...]) -> None:
-    """Marks the times to first token that a server took itself."""
-    told = [(row.server_s, i) for i, row in enumerate(rows) if row.server_s is not None]
-    if not told:
-        return
-    figure.add_scatter(
-        x=[time_s for time_s, _ in told],
-        y=[i for _, i in told],
-        mode="markers",
-        name="inside the server",
-        hovertext=[f"first token after {words.seconds(time_s)} by the server's own clock" for time_s, _ in told],
-        hoverinfo="text",
-        marker={"symbol": "diamond", "size": 11, "color": theme.INK, "line": {"width": 1.5, "color": "#FFFFFF"}},
-    )
 
 
 def _add_spread(figure: go.Figure, rows: tuple[TtftRow, ...]) -> None:
@@ -179,12 +162,4 @@ def _add_spread(figure: go.Figure, rows: tuple[TtftRow, ...]) -> None:
         },
     )
     dots = [(value, i) for i, row in many for value in row.repeats_s]
-    figure.add_scatter(
-        x=[value for value, _ in dots],
-        y=[i for _, i in dots],
-        mode="markers",
-        name="each repeat",
-        hovertext=[words.seconds(value) for value, _ in dots],
-        hoverinfo="text",
-        marker={"symbol": "circle-open", "size": 8, "color": theme.INK, "line": {"width": 1.5}},
-    )
+    add_moments(figure, dots, "each repeat", "{}", {"symbol": "circle-open", "size": 8, "line": {"width": 1.5}})

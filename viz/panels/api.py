@@ -1,41 +1,54 @@
-"""Named endpoints for programs and for agents (as MCP tools): one question, methods compared, policies replayed."""
+"""Named endpoints for programs and for agents (as MCP tools): one question, methods compared, policies replayed.
+
+Each tells what it is doing and, last, its result. Gradio looks between two of these whether the caller is still there and closes the
+endpoint where it is not, which stops the engine: nobody else waits for what nobody will read.
+"""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import gradio as gr
 
 from engine.cache_types import QUEUE_NAMES, CacheRun
-from engine.chat.types import ChatMessage, ChatRequest, ChatTurn
+from engine.chat.types import ChatMessage, ChatRequest, ChatStatus, ChatTurn
 from engine.errors import BadRequest, EngineError
-from engine.types import Chunk, Run
+from engine.types import Chunk, Run, Status
 from viz.panels.contract import SessionLike
 from viz.panels.evict_form import FIRST_PREDICTOR, parse_job
 from viz.panels.request_form import FusionForm, parse_form
 from viz.panels.tables import saved_seconds
 from viz.panels.verdict import num_recomputed, provenance_line, verdict
 
+TELL_GAP_S = 0.25
+# What an endpoint yields: statuses, then its result.
+Told = Iterator[dict[str, Any]]
+
 
 class Endpoint(NamedTuple):
     """A function under a public name; an unlisted one answers programs that know it and is not offered to agents."""
 
     name: str
-    call: Callable[..., dict[str, Any]]
+    call: Callable[..., Told]
     is_listed: bool = True
 
 
 def endpoints(session: SessionLike) -> tuple[Endpoint, ...]:
     """Returns the endpoints of a session. `run` is the older name of `compare`."""
     compare = make_compare(session)
-    return (
+    found = (
         Endpoint("answer", make_answer(session)),
         Endpoint("compare", compare),
         Endpoint("replay", make_replay(session)),
         Endpoint("run", compare, is_listed=False),
     )
+    for endpoint in found:
+        # Gradio describes a result by this, and knows nothing of iterators.
+        endpoint.call.__annotations__["return"] = dict[str, Any]
+    return found
 
 
 def summary(run: Run) -> dict[str, Any]:
@@ -62,10 +75,10 @@ def summary(run: Run) -> dict[str, Any]:
     }
 
 
-def make_compare(session: SessionLike) -> Callable[..., dict[str, Any]]:
+def make_compare(session: SessionLike) -> Callable[..., Told]:
     """Returns the endpoint `compare` of one session."""
 
-    def compare(scenario: str, question: str, ratio: float = 0.3, methods: str = "full,reuse,qcfuse") -> dict[str, Any]:
+    def compare(scenario: str, question: str, ratio: float = 0.3, methods: str = "full,reuse,qcfuse") -> Told:
         """Answers a question over a scenario's chunks with several KV-reuse methods and returns times and quality.
 
         Args:
@@ -78,17 +91,16 @@ def make_compare(session: SessionLike) -> Callable[..., dict[str, Any]]:
             names = [name.strip() for name in methods.split(",")]
             form = FusionForm(question, None, ratio, names, "system", 32, 0.0, 0, 1)
             job = parse_form(form, session.scenario(scenario), session.method_names())
-            *_, last = session.stream(job.request, job.methods)
-        assert isinstance(last, Run), "the last item of a stream is its run"
-        return summary(last)
+            (run,) = yield from _telling(session.stream(job.request, job.methods), Run)
+        yield summary(run)
 
     return compare
 
 
-def make_answer(session: SessionLike) -> Callable[..., dict[str, Any]]:
+def make_answer(session: SessionLike) -> Callable[..., Told]:
     """Returns the endpoint `answer` of one session."""
 
-    def answer(question: str, passages: str = "", scenario: str = "", method: str = "qcfuse", ratio: float = 0.3) -> dict[str, Any]:
+    def answer(question: str, passages: str = "", scenario: str = "", method: str = "qcfuse", ratio: float = 0.3) -> Told:
         """Answers a question over passages whose KV caches are stored, reused and repaired where the question needs it.
 
         Args:
@@ -100,17 +112,17 @@ def make_answer(session: SessionLike) -> Callable[..., dict[str, Any]]:
         """
         with _sentences():
             chunks = _passages(passages) if passages.strip() or not scenario else session.scenario(scenario).chunks()
-            *_, last = session.chat(ChatRequest((ChatMessage("user", question),), chunks, method, ratio))
-        assert isinstance(last, ChatTurn), "the last item of a chat is its turn"
-        return _turn(last)
+            asked = ChatRequest((ChatMessage("user", question),), chunks, method, ratio)
+            (turn,) = yield from _telling(session.chat(asked), ChatTurn)
+        yield _turn(turn)
 
     return answer
 
 
-def make_replay(session: SessionLike) -> Callable[..., dict[str, Any]]:
+def make_replay(session: SessionLike) -> Callable[..., Told]:
     """Returns the endpoint `replay` of one session."""
 
-    def replay(workload: str = "balanced", policies: str = "saecache", capacity: str = "5 %", seed: int = 0) -> dict[str, Any]:
+    def replay(workload: str = "balanced", policies: str = "saecache", capacity: str = "5 %", seed: int = 0) -> Told:
         """Replays a load of requests through prefix caches that evict by different policies; LRU and the limit MIN are always among them.
 
         Args:
@@ -127,10 +139,27 @@ def make_replay(session: SessionLike) -> Callable[..., dict[str, Any]]:
             names = [name.strip() for name in policies.split(",") if name.strip()]
             job = parse_job(session.replays, workload, None, capacity, names, 1, FIRST_PREDICTOR)
             requests = [replace(request, seed=seed) for request in job.requests]
-            runs = [item for item in session.replays.stream(requests, lambda: False) if isinstance(item, CacheRun)]
-        return {"mode": runs[0].mode, "workload": workload, "seed": seed, "policies": {run.policy: _rates(run) for run in runs}}
+            runs = yield from _telling(session.replays.stream(requests, lambda: False), CacheRun)
+        yield {"mode": runs[0].mode, "workload": workload, "seed": seed, "policies": {run.policy: _rates(run) for run in runs}}
 
     return replay
+
+
+def _telling(items: Iterator[Any], wanted: type[Any]) -> Generator[dict[str, Any], None, list[Any]]:
+    """Yields what is being done, a few times a second, and returns the items of the wanted type; to close it stops the work."""
+    line: dict[str, Any] = {"status": "Waiting for the engine.", "fraction": 0.0, "num_ahead": 0}
+    found, told_s = [], 0.0
+    with closing(items):
+        for item in items:
+            if isinstance(item, wanted):
+                found.append(item)
+            elif isinstance(item, Status | ChatStatus):
+                line = {"status": item.message, "fraction": item.fraction, "num_ahead": item.queue_position}
+            # Also where the item says nothing itself, as a piece of an answer: the caller may be gone.
+            if time.monotonic() - told_s >= TELL_GAP_S:
+                told_s = time.monotonic()
+                yield line
+    return found
 
 
 @contextmanager

@@ -21,6 +21,12 @@ INTRO = """
 <p class='fs-evict-intro'>A server keeps the KV cache of prompts it has seen, in blocks, so that the next prompt that begins alike
 starts faster. When the cache is full a <strong>policy</strong> decides which block goes. MIN knows the future: no policy can do better.</p>
 """
+# Where a page has a base, as Gradio's have, Plotly names its hatches by the page's whole address; they are lost once that changes, as it
+# does with every tab here. This base says nothing that does not hold without it, and without it hatches are named within the page.
+WITHOUT_BASE = """() => {
+  const base = document.querySelector("base[href]");
+  if (base && base.href === new URL("./", window.location.href).href) base.removeAttribute("href");
+}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ def build_evict(session: SessionLike, tab: gr.Tab, page: gr.Blocks) -> None:
         show_film,
     )
     names = follow(views, controls.workload, "view", FIRST_VIEW)
+    page.load(None, None, None, js=WITHOUT_BASE, queue=False, **QUIET)
     page.load(load_of_link(replays.workload_names(), names), None, [controls.workload, views], queue=False, **QUIET)
 
 

@@ -59,7 +59,7 @@ def _row(one: LivePolicy) -> list[str]:
     return [
         theme.policy_style(one.policy).label,
         f"{len(one.ttft_s):,}",
-        f"{seconds(mean.value)} [{seconds(mean.lo)}, {seconds(mean.hi)}]",
+        seconds(mean.value) + (f" [{seconds(mean.lo)}, {seconds(mean.hi)}]" if len(one.ttft_s) > 1 else ""),
         "–" if ratio is None else f"{ratio.value:.2f}× [{ratio.lo:.2f}, {ratio.hi:.2f}]",
         rate_words(one.hit_share),
         f"{one.num_evicted:,}",

@@ -61,7 +61,7 @@ class Comparison:
         request: FusionRequest,
         prepared: Prepared,
         progress: Progress = lambda text, share: None,
-        on_answer: Callable[[str, str], None] = lambda method, text: None,
+        on_answer: Callable[[str, str], bool | None] = lambda method, text: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         self._runtime, self._request, self._prepared = runtime, request, prepared
@@ -215,7 +215,7 @@ def compare(
     request: FusionRequest,
     names: Sequence[str],
     progress: Progress = lambda text, share: None,
-    on_answer: Callable[[str, str], None] = lambda method, text: None,
+    on_answer: Callable[[str, str], bool | None] = lambda method, text: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Returns the run of a request by the named methods. Raises EngineError of every kind."""

@@ -16,6 +16,7 @@ from engine.chunks.store import ChunkStore
 from engine.errors import BackendUnavailable, Cancelled
 from engine.fusion.pipeline import FillPrefix, FusionPipeline
 from engine.fusion.steps import DecodeSteps
+from engine.model.answer_text import answer_text
 from engine.model.cache import CachePool
 from engine.model.calibration import Calibration, find_calibration
 from engine.model.decoder import Decoder
@@ -94,7 +95,10 @@ class Runtime:
         segments = [self.prompts.chunk(chunk) for chunk in request.chunks]
         prompt = self.prompts.build(segments, request.question, request.max_new_tokens, prefix.frame if prefix else None)
         wanted = tuple(dict.fromkeys((request.chunk_context, *contexts)))
-        first = Placed(None if prefix else self.source.system(), 0, prompt.system_len, is_exact=True)
+        system = None if prefix else self.source.system()
+        if system is not None:
+            system.open()
+        first = Placed(system, 0, prompt.system_len, is_exact=True)
         done = [
             self._place(request, prompt, first, segments, context, _part_of(progress, i, len(wanted)), cancelled)
             for i, context in enumerate(wanted)
@@ -134,7 +138,7 @@ class Runtime:
 
     def text(self, ids: Sequence[int]) -> str:
         """Returns the text of answer tokens."""
-        return self.model.tokenizer.decode(list(ids), skip_special_tokens=True)
+        return answer_text(self.model.tokenizer, ids)
 
 
 def _part_of(progress: Progress, index: int, count: int) -> Progress:

@@ -21,6 +21,15 @@ Stage = Literal["probe", "select", "load", "load_wait", "recompute", "correct", 
 MAX_QUESTION_CHARS = 4_000
 
 
+def check_characters(name: str, text: str) -> None:
+    """Raises BadRequest where a text holds half a character (a lone surrogate), which neither tokenizers nor files take."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = text[error.start]
+        raise BadRequest(f"{name} holds half a character ({half!r}) at place {error.start + 1:,}; send it whole or leave it out.") from None
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """One retrieved passage. `relevance` is the retriever's score, None where nobody ranked."""
@@ -33,6 +42,8 @@ class Chunk:
     def __post_init__(self) -> None:
         if not self.text.strip():
             raise BadRequest(f"The chunk {self.chunk_id!r} has no text; drop it or write some.")
+        for text in (self.chunk_id, self.title, self.text):
+            check_characters(f"The chunk {self.chunk_id!r}", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,7 @@ class FusionRequest:
     def __post_init__(self) -> None:
         if not self.question.strip():
             raise BadRequest("The question is empty; type one or pick one of the scenario's.")
+        check_characters("The question", self.question)
         if len(self.question) > MAX_QUESTION_CHARS:
             raise BadRequest(
                 f"The question has {len(self.question):,} characters; at most {MAX_QUESTION_CHARS:,} are allowed, so shorten it."

@@ -15,7 +15,7 @@ from engine.chat.account import account, chat_parts
 from engine.chat.citations import citations
 from engine.chat.history import Fitted, HistoryFormat, Past, Turn, spoken
 from engine.chat.prefixes import DEFAULT_POLICY, Asking, ConversationPrefixes, PrefixUse, session_number
-from engine.chat.types import ChatRequest, ChatTurn
+from engine.chat.types import ChatRequest, ChatTurn, first_stop
 from engine.chunks.prefetch import Placed
 from engine.compare import Comparison, contexts_of, create_methods
 from engine.errors import BadRequest, StoreError
@@ -82,17 +82,21 @@ class ChatEngine:
             self._keep(asking, fitted.past, cancelled)
 
         def fill(cache: RequestCache, recorder: Recorder, stopped: Cancelled) -> None:
-            uses.append(self.prefixes.fill(asking, fitted.past.typed(), cache, recorder, stopped, counts=not request.compare))
+            # A turn that is tried again has asked already.
+            counts = not request.compare and not uses
+            uses.append(self.prefixes.fill(asking, fitted.past.typed(), cache, recorder, stopped, counts))
 
         answer = self._fused if request.chunks else self._plain
         done = answer(request, Prefix(fitted.frame, fill), progress, on_text, cancelled)
-        return _told(request, fitted, done, uses[-1], (*notices, *_dropped(fitted)))
+        # What a turn that was tried again finds of its own first try was no hit; its times are the last try's.
+        use = uses[0]._replace(load_s=uses[-1].load_s, compute_s=uses[-1].compute_s)
+        return _told(request, fitted, done, use, (*notices, *_dropped(fitted)))
 
     @torch.inference_mode()
     def settle(self, request: ChatRequest, turn: ChatTurn) -> None:
         """Computes what the next turn's prefix will be, the answered turn without its documents, so that it is found there."""
         instructions, turns = spoken(request)
-        answer = without_thinking(turn.answer).strip()
+        answer = without_thinking(turn.answer[: first_stop(turn.answer, request.stops)]).strip()
         past = self.history.past(instructions, (*turns[turn.num_turns_dropped :], Turn(request.question, answer)))
         if len(past.segment) < self.runtime.model.spec.max_context:
             self._keep(self._asking(request), past, lambda: False)
@@ -113,9 +117,10 @@ class ChatEngine:
         if runtime.calibration.origin == "guess":
             notices += (runtime.calibration.note,)
 
-        def on_answer(method: str, text: str) -> None:
+        def on_answer(method: str, text: str) -> bool:
             if method == request.method:
                 on_text(text)
+            return first_stop(text, request.stops) is not None
 
         run = Comparison(runtime, asked, prepared, progress, on_answer, cancelled).run(methods, notices)
         method = run.method(request.method)
@@ -132,7 +137,12 @@ class ChatEngine:
         placed = (Placed(None, 0, prompt.system_len, is_exact=True),)
         filled = runtime.pipeline.prefill(METHODS.create("full"), prompt, placed, cache, cancelled, prefix.fill)
         plan: FusionPlan = filled.plan
-        tell = lambda ids: on_text(runtime.text(ids))  # noqa: E731
+
+        def tell(ids: list[int]) -> bool:
+            text = runtime.text(ids)
+            on_text(text)
+            return first_stop(text, request.stops) is not None
+
         sampled = (room, request.temperature, request.seed)
         ids = decode(
             runtime.decoder, filled.logits, prompt.num_tokens, cache, *sampled, on_token=tell, cancelled=cancelled, steps=runtime.steps
@@ -194,7 +204,7 @@ def _told(request: ChatRequest, fitted: Fitted, done: _Answered, use: PrefixUse,
         run=run,
         provenance=done.provenance,
         method=request.method,
-        finish="length" if done.num_answer_tokens == request.max_new_tokens else "stop",
+        finish="length" if done.num_answer_tokens == request.max_new_tokens and first_stop(done.answer, request.stops) is None else "stop",
         tokens=done.prompt.pieces,
         sources=spans,
         num_answer_tokens=done.num_answer_tokens,

@@ -4,12 +4,12 @@ Knows numpy and nothing of models or torch. Positions are those of the turn's pr
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from engine.errors import BadRequest
-from engine.types import CHUNK_CONTEXTS, MAX_QUESTION_CHARS, Chunk, ChunkContext, MethodRun, Provenance, Run
+from engine.types import CHUNK_CONTEXTS, MAX_QUESTION_CHARS, Chunk, ChunkContext, MethodRun, Provenance, Run, check_characters
 
 Role = Literal["system", "user", "assistant"]
 Source = Literal["prefix hit", "prefix computed", "chunk loaded", "chunk recomputed", "question"]
@@ -36,6 +36,7 @@ class ChatRequest:
             cached prefix, as a server with a prefix cache alone does.
         ratio: share of the chunks' tokens that selective methods recompute, 0..1.
         conversation: opaque name of the conversation, for the cache policy, which learns from gaps between its turns.
+        stops: texts that end the answer as soon as it holds one; it is still in the answer then.
         policy: eviction policy of the prefix cache; None keeps the one in use (SAECache at first). Another one starts empty.
         compare: the same ids go through "full" as well, behind the same cached prefix; the run then holds both.
     """
@@ -49,6 +50,7 @@ class ChatRequest:
     seed: int = 0
     chunk_context: ChunkContext = "system"
     conversation: str = ""
+    stops: tuple[str, ...] = ()
     policy: str | None = None
     compare: bool = False
 
@@ -135,7 +137,7 @@ class ChatTurn:
     Args:
         run: what the Fuse view and the player open, with the turn's method and, where it was compared, "full"; None where no
             chunk was given, as nothing was fused.
-        finish: "stop" where the model ended the answer, "length" where its length was reached.
+        finish: "stop" where the model or a stop text ended the answer, "length" where its length was reached.
         tokens: pieces of text of the prompt's T tokens; sources: where their KV came from.
         num_prefix_hits, num_prefix_computed: tokens before the chunks, read from the prefix cache or computed.
         num_fused_loaded, num_recomputed: tokens of chunks whose stored KV was used, or which were computed afresh.
@@ -198,9 +200,17 @@ class PrefixStats:
     evicted: Mapping[str, int]
 
 
+def first_stop(text: str, stops: Sequence[str]) -> int | None:
+    """Returns where the stop text begins that is complete first, None where there is none; empty ones don't count."""
+    found = [(at + len(stop), at) for stop in stops if stop and (at := text.find(stop)) >= 0]
+    return min(found)[1] if found else None
+
+
 def _check_messages(messages: tuple[ChatMessage, ...]) -> None:
     if not messages or messages[-1].role != "user":
         raise BadRequest("The conversation's last message is not a question; end it with a message of the user.")
+    for i, message in enumerate(messages):
+        check_characters(f"Message {i + 1}", message.text)
     turns = messages[1:] if messages[0].role == "system" else messages
     for i, message in enumerate(turns):
         expected = "assistant" if i % 2 else "user"

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.errors import Cancelled
+from engine.errors import Cancelled, EngineError
 from engine.fusion.steps import DecodeSteps, eager_step
 from engine.model.cache import RequestCache
 from engine.model.decoder import Decoder
@@ -30,7 +30,7 @@ def decode(
     max_new_tokens: int,
     temperature: float = 0.0,
     seed: int = 0,
-    on_token: Callable[[list[int]], None] = lambda ids: None,
+    on_token: Callable[[list[int]], bool | None] = lambda ids: None,
     cancelled: Callable[[], bool] = lambda: False,
     end_ids: tuple[int, ...] | None = None,
     steps: DecodeSteps | None = None,
@@ -38,15 +38,18 @@ def decode(
     """Returns the answer that continues a cache filled up to `start`; logits [vocabulary] are those of its first token.
 
     Args:
-        on_token: called with all ids so far, after each token.
+        on_token: called with all ids so far, after each token; the answer ends with it where that returns True.
         end_ids: tokens that end the answer; the model's own unless given.
         steps: hands out the decode step; each is launched anew without it.
 
-    Raises Cancelled between two tokens.
+    Raises Cancelled between two tokens, EngineError where the model computes no numbers.
     """
     next_logits = eager_step(decoder, cache) if steps is None else steps.of(cache)
     generator = torch.Generator().manual_seed(seed)
     end_ids = decoder.spec.eos_token_ids if end_ids is None else end_ids
+    if logits.isnan().any():
+        spec = decoder.spec
+        raise EngineError(f"The model {spec.name!r} computes no numbers (NaN) in {spec.dtype}: its weights are damaged; fetch them again.")
     ids: list[int] = []
     times: list[float] = []
     begun = time.perf_counter()
@@ -56,7 +59,8 @@ def decode(
             break
         ids.append(token)
         times.append(time.perf_counter() - begun)
-        on_token(ids)
+        if on_token(ids):
+            break
         if cancelled():
             raise Cancelled("Stopped while the answer was written.")
         if step < max_new_tokens - 1:
@@ -77,5 +81,7 @@ def forced_log_probs(decoder: Decoder, logits: Tensor, answer_ids: np.ndarray, s
 def _pick(logits: Tensor, temperature: float, generator: torch.Generator) -> int:
     if temperature == 0.0:
         return int(logits.argmax())
-    weights = torch.softmax(logits.cpu() / temperature, dim=-1)
+    logits = logits.cpu().double()
+    # Shifted first: divided by a temperature near 0, the largest would be infinite.
+    weights = torch.softmax((logits - logits.max()) / temperature, dim=-1).float()
     return int(torch.multinomial(weights, 1, generator=generator))

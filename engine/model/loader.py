@@ -17,6 +17,7 @@ from engine.model.families import find_family
 from engine.model.rope import rope_spec
 from engine.model.source import ModelSource, find_source, first_line, loading_errors, read_config
 from engine.model.spec import ModelSpec
+from engine.model.template import turn_ends
 from engine.model.weights import DecoderWeights
 from engine.settings import Settings
 
@@ -176,7 +177,7 @@ def _build_spec(
         norm_eps=config.rms_norm_eps,
         rope=rope_spec(config),
         dtype=str(dtype).removeprefix("torch."),
-        eos_token_ids=_eos_token_ids(generation_config, config, tokenizer),
+        eos_token_ids=tuple(dict.fromkeys((*_eos_token_ids(generation_config, config, tokenizer), *turn_ends(tokenizer)))),
     )
 
 

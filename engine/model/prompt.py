@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.errors import BadRequest
+from engine.model.template import opening, rendered
 from engine.types import Chunk
 
 SYSTEM_TEXT = "You answer questions about the passages below. Reply with a short phrase taken from them."
@@ -155,18 +156,13 @@ def render_chat(tokenizer: object, asked: str, system: str = SYSTEM_TEXT, turns:
     """
     if not getattr(tokenizer, "chat_template", None):
         earlier = "".join(f"Question: {question}\nAnswer: {answer}\n\n" for question, answer in turns)
-        return f"{system}\n\n{earlier}{asked}\nAnswer:"
-    import jinja2
-
+        return f"{opening(tokenizer)}{system}\n\n{earlier}{asked}\nAnswer:"
     texts = [*(text for turn in turns for text in turn), asked]
     spoken = [{"role": "assistant" if i % 2 else "user", "content": text} for i, text in enumerate(texts)]
     merged = [{"role": "user", "content": f"{system}\n\n{texts[0]}"}, *spoken[1:]]
     for messages in ([{"role": "system", "content": system}, *spoken], merged):
         # Templates without a system role say so by raising; the text then stands before the first question.
-        try:
-            text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
-        except jinja2.TemplateError:
-            continue
-        if all(text.count(part) == 1 for part in texts):
-            return str(text)
+        text = rendered(tokenizer, messages, add_generation_prompt=True, enable_thinking=False)
+        if text is not None and all(text.count(part) == 1 for part in texts):
+            return text
     raise BadRequest("The model's chat template drops the user's text; choose a model with an ordinary chat template.")

@@ -60,7 +60,7 @@ def _frequencies(config: PreTrainedConfig, kind: str) -> tuple[Tensor, float]:
     if kind != "default":
         return ROPE_INIT_FUNCTIONS[kind](config, torch.device("cpu"))
     # transformers has this rule in each model's own module only; importing one takes seconds.
-    dim = _head_dim(config)
+    dim = int(_head_dim(config) * (config.rope_parameters.get("partial_rotary_factor") or 1.0))
     return 1.0 / (config.rope_parameters["rope_theta"] ** (torch.arange(0, dim, 2, dtype=torch.float32) / dim)), 1.0
 
 

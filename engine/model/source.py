@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SMALL_FILES = ("*.json", "*.model", "*.txt", "*.jinja")
 _SAFE_WEIGHTS = "model*.safetensors"
 _PICKLED_WEIGHTS = "pytorch_model*.bin"
+_FLOATS = ("F64", "F32", "F16", "BF16")
 _CONNECT_TIMEOUT_S = 5
 
 
@@ -98,7 +99,9 @@ def first_line(error: BaseException) -> str:
 
 
 def _check_weights(folder: Path) -> None:
-    if _weight_files(folder):
+    if files := _weight_files(folder):
+        for file in files:
+            _check_types(file)
         return
     if any(folder.glob("*.gguf")):
         raise ModelUnavailable(f"{str(folder)!r} has its weights only as GGUF, which is not read; take the model's safetensors version.")
@@ -108,6 +111,23 @@ def _check_weights(folder: Path) -> None:
             "version, or convert it."
         )
     raise ModelUnavailable(f"{str(folder)!r} has no weights; it must hold {_SAFE_WEIGHTS}.")
+
+
+def _check_types(file: Path) -> None:
+    """Raises ModelUnavailable where weights are stored as anything but floats: scaled integers and 8-bit floats would be read as
+    they stand, without their scales, where config.json does not say that they are quantised."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, "pt") as opened:
+            names = [name for name in opened.keys() if name.endswith(".weight")]  # noqa: SIM118, it is no mapping
+            types = {name: opened.get_slice(name).get_dtype() for name in names}
+    except (OSError, SafetensorError):
+        # Whoever loads it says what is wrong with it.
+        return
+    for name, kind in types.items():
+        if kind not in _FLOATS:
+            raise ModelUnavailable(f"The checkpoint {str(file)!r} is quantised ({name} is of the type {kind}); take its float version.")
 
 
 def _read_json(file: Path) -> dict[str, Any]:

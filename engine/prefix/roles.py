@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from engine.errors import BadRequest
+from engine.model.template import opening, rendered
 from engine.prefix.blocks import TokenType
 from engine.prefix.workloads.stream import block_kinds
 
@@ -24,7 +25,8 @@ KINDS: dict[Role, TokenType] = {
     "tool": TokenType.TOOL_OUTPUT,
     "assistant": TokenType.RESPONSE,
 }
-_THINK = re.compile(r"<think>.*?(?:</think>\s*|$)", re.DOTALL)
+# Where the template has opened the thought already, the answer begins within it.
+_THINK = re.compile(r"\A(?:(?!<think>).)*?</think>\s*|<think>.*?(?:</think>\s*|$)", re.DOTALL)
 _MARK = "<<<message {}>>>"
 _PIECES_KEPT = 4_096
 
@@ -134,19 +136,17 @@ class ChatFormat:
     def _render(self, messages: Sequence[Message]) -> str:
         """Returns the template's text with a mark for each message, which occur once each and in order. Raises BadRequest."""
         if not getattr(self._tokenizer, "chat_template", None):
-            return "".join(f"{message.role}: {_MARK.format(i)}\n\n" for i, message in enumerate(messages)) + "assistant:"
-        import jinja2
-
+            spoken = "".join(f"{message.role}: {_MARK.format(i)}\n\n" for i, message in enumerate(messages))
+            return f"{opening(self._tokenizer)}{spoken}assistant:"
         # Templates without a role for tools, or without any but the two speakers, say so by raising or leave the text out.
         for stand_ins in ({}, {"tool": "user"}, {"tool": "user", "system": "user"}):
             marked = [{"role": stand_ins.get(message.role, message.role), "content": _MARK.format(i)} for i, message in enumerate(messages)]
-            try:
-                text = self._tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True)
-            except jinja2.TemplateError:
+            text = rendered(self._tokenizer, marked, add_generation_prompt=True)
+            if text is None:
                 continue
             places = [text.find(_MARK.format(i)) for i in range(len(messages))]
             if min(places) >= 0 and places == sorted(places) and all(text.count(_MARK.format(i)) == 1 for i in range(len(messages))):
-                return str(text)
+                return text
         raise BadRequest("The model's chat template cannot hold these messages in their order; choose a model with an ordinary one.")
 
 

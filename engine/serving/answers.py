@@ -13,16 +13,21 @@ from engine.types import Chunk
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What all parts of one answer share: its id, when it began (Unix time, s), the model's id."""
+    """What all parts of one answer share: its id, when it began (Unix time, s), the model's id.
+
+    Args:
+        tells_usage: whether a stream ends with its usage; all other parts of it then say that they have none.
+    """
 
     answer_id: str
     created: int
     model: str
+    tells_usage: bool = False
 
     @classmethod
-    def new(cls, model: str) -> "Heading":
+    def new(cls, model: str, tells_usage: bool = False) -> "Heading":
         """Returns the heading of an answer that begins now."""
-        return cls(f"chatcmpl-{uuid4().hex}", int(time.time()), model)
+        return cls(f"chatcmpl-{uuid4().hex}", int(time.time()), model, tells_usage)
 
     def _part(self, kind: str, **fields: Any) -> dict[str, Any]:
         return {"id": self.answer_id, "object": kind, "created": self.created, "model": self.model, **fields}
@@ -35,7 +40,9 @@ class Heading:
     def delta(self, delta: dict[str, Any], finish: str | None = None, extras: dict[str, Any] | None = None) -> dict[str, Any]:
         """Returns a part of a stream; extras come with the last one."""
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        more = {} if extras is None else {"fusescope": extras}
+        more: dict[str, Any] = {} if extras is None else {"fusescope": extras}
+        if self.tells_usage:
+            more["usage"] = None
         return self._part("chat.completion.chunk", choices=[choice], **more)
 
     def usage(self, usage: dict[str, Any]) -> dict[str, Any]:
@@ -89,8 +96,12 @@ def extras_of(turn: ChatTurn, chunks: Sequence[Chunk], wait_s: float, notices: S
 
 
 def event(data: dict[str, Any]) -> bytes:
-    """Returns one server-sent event. JSON escapes line ends, so no text can begin another event."""
-    return b"data: " + json.dumps(data, ensure_ascii=False).encode() + b"\n\n"
+    """Returns one server-sent event. JSON escapes line ends, so no text can begin another event.
+
+    Many clients take Unicode's other line ends for such, too; within JSON they can only stand in a text, where they may be escaped.
+    """
+    text = json.dumps(data, ensure_ascii=False).translate(_LINE_ENDS)
+    return b"data: " + text.encode() + b"\n\n"
 
 
 def comment(text: str) -> bytes:
@@ -99,4 +110,5 @@ def comment(text: str) -> bytes:
     return f": {text}\n\n".encode()
 
 
+_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 LAST_EVENT = b"data: [DONE]\n\n"

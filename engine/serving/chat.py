@@ -76,7 +76,7 @@ class ChatRoutes:
         """Answers the last message of a conversation, over the documents that the body names or has searched."""
         client = self._door.admit(request)
         self._door.quotas.check(client, "tokens")
-        heading = Heading.new(self._door.check_model(body.model))
+        heading = Heading.new(self._door.check_model(body.model), body.tells_usage)
         talk = conversation_of(body.messages)
         if tools.wants_call(body):
             return _called(heading, talk, body)
@@ -99,23 +99,25 @@ class ChatRoutes:
     async def _stream(
         self, events: AsyncIterator[Event | None], heard: Heard, heading: Heading, body: ChatBody, client: Client
     ) -> AsyncIterator[bytes]:
-        yield event(heading.delta({"role": "assistant", "content": ""}))
+        # Told with the first piece of text: clients take the time of the first event for that of the first token.
+        opening = [event(heading.delta({"role": "assistant", "content": ""}))]
         try:
             async for item in events:
                 if item is None:
                     yield comment(heard.state)
                 elif text := heard.hear(item):
-                    yield event(heading.delta({"content": text}))
+                    yield b"".join(opening) + event(heading.delta({"content": text}))
+                    opening.clear()
         except EngineError as error:
             yield event(problem_of(error).body())
             return
         if heard.turn is None:
             return
         if rest := heard.stops.rest():
-            yield event(heading.delta({"content": rest}))
-        yield event(heading.delta({}, heard.finish, _extras(heard, body)))
+            opening.append(event(heading.delta({"content": rest})))
+        yield b"".join(opening) + event(heading.delta({}, heard.finish, _extras(heard, body)))
         usage = self._used(heard.turn, client)
-        if body.stream_options and body.stream_options.include_usage:
+        if body.tells_usage:
             yield event(heading.usage(usage))
         yield LAST_EVENT
 
@@ -133,6 +135,7 @@ class ChatRoutes:
             temperature=body.temperature or 0.0,
             seed=body.seed or 0,
             conversation=talk.name(client.owner),
+            stops=body.stops,
         )
         yield found
         yield from self._door.session.chat(request, stopped)
@@ -164,7 +167,7 @@ def _called(heading: Heading, talk: Conversation, body: ChatBody) -> Response:
         return JSONResponse(heading.completion({"content": None, "tool_calls": [call]}, "tool_calls", no_usage(), extras))
     parts = [heading.delta({"role": "assistant", "content": None, "tool_calls": [{"index": 0, **call}]})]
     parts.append(heading.delta({}, "tool_calls", extras))
-    if body.stream_options and body.stream_options.include_usage:
+    if body.tells_usage:
         parts.append(heading.usage(no_usage()))
     return Response(b"".join(map(event, parts)) + LAST_EVENT, media_type="text/event-stream")
 

@@ -31,7 +31,11 @@ class Conversation:
 
 
 def conversation_of(messages: Sequence[Message]) -> Conversation:
-    """Returns the conversation of a body's messages. Raises WrongField where the last is neither a question nor a tool's result."""
+    """Returns the conversation of a body's messages. Raises WrongField where the last is neither a question nor a tool's result.
+
+    What an assistant says before it calls a tool is no answer. Messages of one speaker in a row are one: a question that was never
+    answered, as clients keep it of a request that was stopped, and the next one.
+    """
     spoken: list[ChatMessage] = []
     chunks: list[Chunk] = []
     for i, message in enumerate(messages):
@@ -41,11 +45,15 @@ def conversation_of(messages: Sequence[Message]) -> Conversation:
         if message.role == "user":
             # What tools found for an earlier question is not read again.
             chunks = []
-        if message.role == "assistant" and message.tool_calls and not message.text.strip():
+        if message.role == "assistant" and message.tool_calls:
             continue
         role = "system" if message.role == "developer" else message.role
         if role == "system" and spoken and spoken[-1].role == "system" and len(spoken) == 1:
             spoken[0] = ChatMessage("system", f"{spoken[0].text}\n{message.text}")
+            continue
+        if role != "system" and spoken and spoken[-1].role == role:
+            both = (text for text in (spoken[-1].text, message.text) if text.strip())
+            spoken[-1] = ChatMessage(role, "\n\n".join(both))
             continue
         spoken.append(ChatMessage(role, message.text))  # type: ignore[arg-type]
     if not spoken or spoken[-1].role != "user":

@@ -11,6 +11,7 @@ from engine.library.types import DEFAULT_LIBRARY, SHARED, ChunkInfo, DocumentInf
 from engine.serving.bridge import flowing
 from engine.serving.door import Door
 from engine.serving.passages import search
+from engine.serving.problems import WrongField
 from engine.serving.schema import SearchBody
 
 T = TypeVar("T")
@@ -47,13 +48,15 @@ class DocumentRoutes:
         return await self._ask(find)
 
     async def upload(
-        self, request: Request, file: Annotated[UploadFile, File()], library: Annotated[str, Form(max_length=200)] = DEFAULT_LIBRARY
+        self, request: Request, file: Annotated[list[UploadFile], File()], library: Annotated[str, Form(max_length=200)] = DEFAULT_LIBRARY
     ) -> dict[str, Any]:
-        """Takes a file in; its text can be searched on return, its KV is computed behind that."""
+        """Takes a file in; its text can be searched on return, its KV is computed behind that. Raises WrongField for several."""
         client = self._door.admit(request)
-        owner, data = client.keeper, await file.read()
+        if len(file) != 1:
+            raise WrongField("file", f"The form holds {len(file)} files; send each in a request of its own.")
+        owner, data = client.keeper, await file[0].read()
         self._door.quotas.charge(client, "upload_bytes", len(data))
-        name, last = file.filename or "", None
+        name, last = file[0].filename or "", None
         async for event in flowing(
             lambda stopped: self._door.session.add_document(owner, library, name, data), request, self._door.executor
         ):

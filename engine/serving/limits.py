@@ -35,7 +35,7 @@ class RequestLimits:
         body, reply = _Counted(receive, self._most), _Reply(send)
         try:
             self._check_length(scope)
-            if scope["method"] == "POST" and scope["path"].startswith(PAGE_API):
+            if scope["method"] == "POST" and _path(scope).startswith(PAGE_API):
                 await self._charge(scope, body)
             # A route may take the end of a body for a fault of its own: what it answers then is not sent.
             await self._app(scope, body.receive, lambda message: _unless(body.is_over, reply, message))
@@ -52,7 +52,7 @@ class RequestLimits:
             raise too_large(self._most)
 
     async def _charge(self, scope: Scope, body: "_Counted") -> None:
-        path, address = scope["path"].rstrip("/"), (scope.get("client") or ("unknown",))[0]
+        path, address = _path(scope).rstrip("/"), (scope.get("client") or ("unknown",))[0]
         if path == JOIN:
             event = _parsed(await body.read())
             number = event.get("fn_index")
@@ -71,7 +71,7 @@ class RequestLimits:
         problem = problem_of(error)
         # The page's own client shows what stands under `detail`.
         response = problem.response()
-        if scope["path"].startswith(PAGE_API):
+        if _path(scope).startswith(PAGE_API):
             response.body = response.render({"detail": problem.message, **problem.body()})
             response.headers["content-length"] = str(len(response.body))
         await response(scope, receive, send)
@@ -125,6 +125,12 @@ class _Counted:
         return message
 
 
+def _path(scope: Scope) -> str:
+    """Returns the path below the one that the page stands under, which some proxies take away and others do not."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
+
+
 def too_large(most: int) -> TooLarge:
     """Returns the error of a request that is longer than `most` bytes."""
     return TooLarge(f"The request is larger than {most / MIB:g} MiB, which is the most that is read; send less.")
@@ -133,6 +139,6 @@ def too_large(most: int) -> TooLarge:
 def _parsed(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -45,8 +45,9 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def body(self) -> dict[str, Any]:
-        """Returns the JSON object."""
-        return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
+        """Returns the JSON object. What it repeats of a request may hold half a character, which no response can."""
+        told = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        return {"error": {name: text and text.encode(errors="backslashreplace").decode() for name, text in told.items()}}
 
     def response(self) -> JSONResponse:
         """Returns the HTTP response."""
@@ -87,6 +88,14 @@ def problem_of_body(found_wrong: Sequence[Any]) -> Problem:
     param = _path(found["loc"])
     if found["type"] == "json_invalid":
         return Problem(400, "The body is not JSON; send a JSON object with `model` and `messages`.", code="invalid_json")
+    if isinstance(found.get("input"), bytes):
+        return Problem(400, "The body is not sent as JSON; add the header `Content-Type: application/json`.", code="invalid_json")
+    if "UploadFile" in found["msg"]:
+        return Problem(400, f"The field `{param}` is no file; send a form with a file in it.", param=param, code="invalid_value")
+    if found["type"] == "string_unicode":
+        return Problem(
+            400, f"The field `{param}` holds half a character; send it whole or leave it out.", param=param, code="invalid_value"
+        )
     if found["type"] == "extra_forbidden":
         return Problem(400, f"The field `{param}` is not known here; remove it.", param=param, code="unknown_parameter")
     if found["type"] == "missing":

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.errors import EngineError
 from engine.serving.chat import ChatRoutes
@@ -33,12 +34,29 @@ def app_options(session: ServedSession, costly: Container[int] = ()) -> dict[str
     routes: list[BaseRoute] = []
     for prefix in PREFIXES:
         routes += [
-            Mount(prefix + "/v1", app=api),
+            Mount(prefix + "/v1", app=_Rooted(api, prefix + "/v1")),
             Route(prefix + "/healthz", _answering(watch.health), methods=["GET"]),
             Route(prefix + "/metrics", _answering(watch.metrics), methods=["GET"]),
         ]
     limits = Middleware(RequestLimits, protection=session.settings.protection, quotas=door.quotas, costly=costly)
     return {"routes": routes, "middleware": [limits]}
+
+
+class _Rooted:
+    """An application under a path of ours, where all of ours stands below another path (GRADIO_ROOT_PATH).
+
+    Proxies take that path away before they pass a request on, and what is mounted looks for it: it is put back.
+    """
+
+    def __init__(self, app: ASGIApp, under: str) -> None:
+        self._app, self._under = app, under
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one connection."""
+        root, path = scope.get("root_path", ""), scope["path"]
+        if not path.startswith(root):
+            scope = {**scope, "path": root.removesuffix(self._under) + path}
+        await self._app(scope, receive, send)
 
 
 def _api(door: Door) -> FastAPI:
@@ -79,7 +97,10 @@ async def _bad_body(request: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "registered for these"
-    known = {404: ("There is no such address here; see /v1/models, /v1/chat/completions, /v1/documents.", "unknown_url")}
+    known = {
+        400: ("The body cannot be read; send JSON in UTF-8, or for an upload a form with `file`.", "invalid_body"),
+        404: ("There is no such address here; see /v1/models, /v1/chat/completions, /v1/documents.", "unknown_url"),
+    }
     message, code = known.get(error.status_code, (f"{error.detail}.", "http_error"))
     return Problem(error.status_code, message, code=code).response()
 

@@ -3,12 +3,18 @@
 Field names are those of OpenAI's API reference (Chat Completions, 2025); `documents` and `fusion` are ours.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 MAX_MESSAGES, MAX_DOCUMENTS, MAX_TEXT_CHARS = 200, 64, 200_000
+MAX_STOPS, MAX_STOP_CHARS = 16, 200
 RETRIEVAL_TOOL = "search_documents"
+
+
+# Bounded texts are looked through: half a character (a lone surrogate) is refused.
+Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
+StopText = Annotated[str, Field(max_length=MAX_STOP_CHARS)]
 
 
 class Strict(BaseModel):
@@ -21,7 +27,7 @@ class TextPart(Strict):
     """One part of a message; only text is read."""
 
     type: Literal["text"]
-    text: str = Field(max_length=MAX_TEXT_CHARS)
+    text: Text
 
 
 class CalledFunction(Strict):
@@ -43,7 +49,7 @@ class Message(Strict):
     """One message of a conversation; `content` is text or a list of text parts, null only where tools were called."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart] | None = Field(default=None, union_mode="left_to_right")
+    content: Text | list[TextPart] | None = Field(default=None, union_mode="left_to_right")
     name: str | None = Field(default=None, max_length=64)
     refusal: None = None
     annotations: list[Any] | None = Field(default=None, max_length=0)
@@ -92,7 +98,7 @@ class ToolChoice(Strict):
 class StreamOptions(Strict):
     """What a stream carries beside the text."""
 
-    include_usage: bool = False
+    include_usage: bool | None = None
     include_obfuscation: bool | None = None
 
 
@@ -126,13 +132,13 @@ class ChatBody(Strict):
 
     model: str = Field(max_length=200)
     messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES)
-    stream: bool = False
+    stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_tokens: int | None = Field(default=None, ge=1, le=512)
     max_completion_tokens: int | None = Field(default=None, ge=1, le=512)
     temperature: float | None = Field(default=None, ge=0, le=2)
     seed: int | None = Field(default=None, ge=0, lt=2**63)
-    stop: str | list[str] | None = None
+    stop: StopText | Annotated[list[StopText], Field(max_length=MAX_STOPS)] | None = None
     tools: list[Tool] | None = Field(default=None, max_length=16)
     tool_choice: Literal["none", "auto", "required"] | ToolChoice | None = None
     documents: list[str | InlineDocument] = Field(default=[], max_length=MAX_DOCUMENTS)
@@ -158,6 +164,11 @@ class ChatBody(Strict):
     def num_tokens(self) -> int:
         """Returns the most tokens of an answer."""
         return self.max_completion_tokens or self.max_tokens or 128
+
+    @property
+    def tells_usage(self) -> bool:
+        """Whether a stream is to tell its usage."""
+        return bool(self.stream_options and self.stream_options.include_usage)
 
     @property
     def stops(self) -> tuple[str, ...]:

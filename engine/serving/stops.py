@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from engine.chat.types import first_stop
+
 
 class StopFilter:
     """Passes text on up to the first stop text; what may be the beginning of one is held back until it is clear."""
@@ -14,11 +16,11 @@ class StopFilter:
         if self.hit:
             return ""
         text = self._held + text
-        found = [(at + len(stop), at) for stop in self._stops if (at := text.find(stop)) >= 0]
-        if found:
+        at = first_stop(text, self._stops)
+        if at is not None:
             self.hit, self._held = True, ""
             # The one that was complete first: so it does not matter in which pieces the text came.
-            return text[: min(found)[1]]
+            return text[:at]
         keep = max((_overlap(text, stop) for stop in self._stops), default=0)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]

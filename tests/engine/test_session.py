@@ -6,6 +6,7 @@ import pytest
 from worlds import lighthouse, tiny_runtime
 
 import engine.runtime
+from engine.compare import Comparison, compare, create_methods
 from engine.errors import BadRequest, Cancelled, ModelUnavailable, UnknownName
 from engine.session import Session
 from engine.settings import Settings
@@ -100,6 +101,17 @@ def test_a_vanished_chunk_file_is_computed_again(session, tmp_path):
     run = session.run(lighthouse(max_new_tokens=2), METHODS)
     assert any("set aside" in notice for notice in run.notices)
     assert {chunk.source for chunk in run.chunks} == {"computed"}
+
+
+def test_a_request_outlives_the_eviction_of_all_its_files(tmp_path):
+    """What was found is held, the system part too: another process may make room at any moment."""
+    runtime, request = tiny_runtime(tmp_path), lighthouse(max_new_tokens=2)
+    compare(runtime, request, METHODS)
+    prepared = runtime.prepare(request)
+    for path in (tmp_path / "chunks").glob("*.safetensors"):
+        path.unlink()
+    run = Comparison(runtime, request, prepared).run(create_methods(METHODS, request))
+    assert {chunk.source for chunk in run.chunks} == {"disk"} and len(run.methods) == len(METHODS)
 
 
 def test_scenarios_and_recorded_runs(session):

@@ -93,6 +93,13 @@ def test_thoughts_are_not_repeated():
     assert without_thinking("<think>a</think>\n\nyes <think>b") == "yes "
 
 
+def test_a_thought_that_the_template_has_opened_is_one():
+    assert without_thinking("Look it up.\n</think>\n\nYes.") == "Yes."
+    assert without_thinking("Look.</think>Yes. <think>No?</think>Yes.") == "Yes. Yes."
+    assert without_thinking("No thought at all.") == "No thought at all."
+    assert typed_answer(range(3), ["Look.", "</think>", "Yes."]).kinds.tolist() == [COT, COT, RESPONSE]
+
+
 def test_text_cannot_become_a_special_token(chat, tokenizer):
     special = tokenizer.convert_tokens_to_ids("<|im_end|>")
     plain = chat.prompt([Message("user", "x")]).ids.tolist().count(special)

@@ -1,16 +1,21 @@
 """The route of chat over a scripted engine: its forms, errors and ends."""
 
 import json
+import threading
 import time
 
 import httpx
 import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from serving_world import QUESTION, ScriptedSession, answering, api_server, endless, failing, turn_of
 
 from engine.chat.types import ChatStatus, ChatToken
 from engine.errors import BadRequest, EngineError, ModelUnavailable, QueueFull, TimedOut, UnknownName
+from engine.serving.routes import app_options
 
 BODY = {"model": "tiny", "messages": QUESTION}
+JSON = {"Content-Type": "application/json"}
 
 
 def post(url, **fields):
@@ -19,8 +24,7 @@ def post(url, **fields):
 
 def events(response):
     """Returns the data of a stream's events, without comments."""
-    lines = [line.removeprefix("data: ") for line in response.text.split("\n\n") if line.startswith("data: ")]
-    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+    return [line if line == "[DONE]" else json.loads(line) for line in _data(response.text)]
 
 
 def test_a_whole_answer_has_openais_form_and_our_extras():
@@ -47,7 +51,9 @@ def test_a_stream_gives_the_same_answer_in_pieces_and_usage_where_asked():
     deltas = [part["choices"][0]["delta"] for part in parts]
     assert deltas[0] == {"role": "assistant", "content": ""} and [d.get("content") for d in deltas[1:]] == ["In", " Ve", "ll", None]
     assert parts[-1]["choices"][0]["finish_reason"] == "stop" and parts[-1]["fusescope"]["method"] == "qcfuse"
-    *_, usage, last = events(full)
+    assert not any("usage" in part for part in parts)
+    *others, usage, last = events(full)
+    assert all(part["usage"] is None for part in others), "as OpenAI's reference says"
     assert usage["choices"] == [] and usage["usage"]["total_tokens"] == 13 and last == "[DONE]"
 
 
@@ -129,6 +135,59 @@ def test_bodies_and_addresses_that_do_not_hold_are_answered_in_openais_form():
     assert found[1].json()["error"]["code"] == "model_not_found" and "'tiny'" in found[1].json()["error"]["message"]
 
 
+def test_a_body_of_another_type_is_told_what_to_send():
+    with api_server(ScriptedSession(answering("x"))) as url:
+        address, body = f"{url}/v1/chat/completions", json.dumps(BODY).encode()
+        untyped = httpx.post(address, content=body)
+        foreign = httpx.post(address, content=body.replace(b"lighter", "Gr\xf6\xdfe".encode("latin-1")), headers=JSON)
+    assert untyped.status_code == foreign.status_code == 400
+    assert "Content-Type: application/json" in untyped.json()["error"]["message"]
+    assert "UTF-8" in foreign.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "place", ['"content": "cut \\ud83d"', '"content": "x", "\\ud83d": 1', '"content": [{"type": "\\ud83d", "text": "x"}]']
+)
+def test_half_a_character_is_the_clients_fault(place):
+    body = f'{{"model": "tiny", "messages": [{{"role": "user", {place}}}]}}'.encode()
+    with api_server(ScriptedSession(answering("x"))) as url:
+        response = httpx.post(f"{url}/v1/chat/completions", content=body, headers=JSON)
+        inside = {"role": "tool", "content": '{"data": [{"id": "\\ud83d", "text": "x"}]}'}
+        tool = post(url, messages=[*QUESTION, inside])
+    assert response.status_code == tool.status_code == 400
+    assert "half a character" in tool.json()["error"]["message"]
+
+
+def test_line_ends_of_unicode_do_not_cut_events():
+    """httpx and others split lines at them, which an event's data may hold."""
+    text = "One\u2028two\u2029three\x85four"
+    with (
+        api_server(ScriptedSession(answering(text))) as url,
+        httpx.stream("POST", f"{url}/v1/chat/completions", json=BODY | {"stream": True}) as response,
+    ):
+        lines = [line.removeprefix("data: ") for line in response.iter_lines() if line]
+    parts = [json.loads(line) for line in lines if line != "[DONE]"]
+    assert [part["choices"][0]["delta"].get("content") for part in parts] == ["", text, None]
+
+
+def test_fields_that_clients_send_as_null_are_left_out():
+    with api_server(ScriptedSession(answering("x"))) as url:
+        answer = post(url, stream=None, stream_options={"include_usage": None}, stop=None, max_tokens=None, temperature=None, seed=None)
+    assert answer.json()["choices"][0]["message"]["content"] == "x"
+
+
+def test_the_engine_is_told_the_stop_texts():
+    asked = []
+
+    def script(request, cancelled):
+        asked.append(request.stops)
+        yield turn_of("")
+
+    with api_server(ScriptedSession(script)) as url:
+        post(url), post(url, stop="END"), post(url, stop=["a", "b"])
+    assert asked == [(), ("END",), ("a", "b")]
+
+
 def test_a_waiting_stream_tells_its_place_in_lines_that_clients_pass_over():
     def script(request, cancelled):
         yield ChatStatus("Waiting: 2 requests ahead", 0.0, 2)
@@ -139,6 +198,41 @@ def test_a_waiting_stream_tells_its_place_in_lines_that_clients_pass_over():
         response = post(url, stream=True)
     assert ": waiting, 2 ahead\n\n" in response.text
     assert [part["choices"][0]["delta"].get("content") for part in events(response)[1:-2]] == ["Done."]
+
+
+def test_a_stream_has_no_event_before_its_first_token():
+    """Clients take the time of the first event for the time to the first token."""
+    seen = threading.Event()
+
+    def script(request, cancelled):
+        yield ChatStatus("Computing", 0.5)
+        assert seen.wait(30)
+        yield from (ChatToken("Vell"), turn_of("Vell"))
+
+    with (
+        api_server(ScriptedSession(script)) as url,
+        httpx.stream("POST", f"{url}/v1/chat/completions", json=BODY | {"stream": True}, timeout=30) as response,
+    ):
+        lines = response.iter_lines()
+        assert next(lines) == ": working"
+        seen.set()
+        data = [line for line in lines if line.startswith("data: ")]
+    assert [json.loads(line.removeprefix("data: "))["choices"][0]["delta"] for line in data[:3]] == [
+        {"role": "assistant", "content": ""}, {"content": "Vell"}, {},
+    ]  # fmt: skip
+
+
+def test_an_answer_without_a_word_is_a_whole_stream():
+    def script(request, cancelled):
+        yield turn_of("")
+
+    with api_server(ScriptedSession(script)) as url:
+        first, last = map(json.loads, _data(post(url, stream=True).text)[:2])
+    assert first["choices"][0]["delta"]["role"] == "assistant" and last["choices"][0]["finish_reason"] == "stop"
+
+
+def _data(text):
+    return [line.removeprefix("data: ") for line in text.split("\n\n") if line.startswith("data: ")]
 
 
 def test_a_forced_call_runs_no_model():
@@ -153,6 +247,17 @@ def test_a_forced_call_runs_no_model():
     )
     assert "forced" in whole["fusescope"]["notices"][0] and whole["usage"]["total_tokens"] == 0
     assert streamed[0]["choices"][0]["delta"]["tool_calls"][0]["index"] == 0 and streamed[-1] == "[DONE]"
+
+
+@pytest.mark.parametrize("passed_on", ["", "/fs"], ids=["taken away", "passed on"])
+def test_the_routes_stand_where_the_page_stands_behind_a_proxy(passed_on):
+    """Proxies take the path of the page (GRADIO_ROOT_PATH) away before they pass a request on, or they do not."""
+    client = TestClient(FastAPI(**app_options(ScriptedSession(answering("Vell")))), root_path="/fs")
+    for path in ("/v1/models", "/gradio_api/v1/models", "/v1/models/tiny", "/healthz", "/metrics"):
+        assert client.get(passed_on + path).status_code == 200, path
+    answer = client.post(f"{passed_on}/v1/chat/completions", json=BODY).json()
+    assert answer["choices"][0]["message"]["content"] == "Vell"
+    assert client.get(f"{passed_on}/v1/nothing").json()["error"]["code"] == "unknown_url"
 
 
 def test_models_are_listed_and_found_by_name():

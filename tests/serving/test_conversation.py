@@ -70,6 +70,21 @@ def test_a_conversation_must_end_with_a_question(messages):
         talk(*messages)
 
 
+def test_what_is_said_before_a_call_is_no_answer():
+    said, tool = CALL | {"content": "Let me look."}, {"role": "tool", "tool_call_id": "c1", "content": found("One.")}
+    asked = talk(ASK, said, tool)
+    assert [m.role for m in asked.messages] == ["user"] and [c.text for c in asked.chunks] == ["One."]
+    later = talk(ASK, said, tool, {"role": "assistant", "content": "Ada."}, {"role": "user", "content": "When?"})
+    assert [m.text for m in later.messages] == ["Who?", "Ada.", "When?"]
+
+
+def test_messages_of_one_speaker_in_a_row_are_one():
+    more = {"role": "user", "content": "And when?"}
+    assert [m.text for m in talk(ASK, more).messages] == ["Who?\n\nAnd when?"]
+    answers = [{"role": "assistant", "content": text} for text in ("Ada.", None, "Quill.")]
+    assert [m.text for m in talk(ASK, *answers, more).messages] == ["Who?", "Ada.\n\nQuill.", "And when?"]
+
+
 def test_a_conversation_keeps_its_name_from_turn_to_turn():
     more = talk(ASK, {"role": "assistant", "content": "Ada."}, {"role": "user", "content": "When?"})
     assert talk(ASK).name("anna") == more.name("anna") != more.name("bert")
@@ -117,6 +132,11 @@ def test_no_other_call_can_be_forced(fields):
         ({"best_of": 3}, "best_of", "not known"),
         ({"documents": [{"text": ""}]}, "documents[0].text", "at least 1"),
         ({"stop": 5}, "stop", "5"),
+        ({"stop": ["x"] * 17}, "stop", "at most 16"),
+        ({"stop": ["x" * 201]}, "stop[0]", "at most 200"),
+        ({"messages": [{"role": "user", "content": "cut \ud83d"}]}, "messages[0].content", "half a character"),
+        ({"documents": [{"text": "cut \ud83d"}]}, "documents[0].text", "half a character"),
+        ({"\ud83d": 1}, "body", "half a character"),
         ({"seed": -1}, "seed", "-1"),
     ],
     ids=lambda value: str(value)[:40],

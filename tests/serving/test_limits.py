@@ -34,11 +34,11 @@ class Echo:
         await send({"type": "http.response.body", "body": b"ok"})
 
 
-def ask(app, path, pieces=(b"{}",), method="POST", length=None, address="10.0.0.1"):
+def ask(app, path, pieces=(b"{}",), method="POST", length=None, address="10.0.0.1", root=""):
     """Returns status and body of one request through an ASGI application."""
     sent, waiting = [], [{"type": "http.request", "body": piece, "more_body": i < len(pieces) - 1} for i, piece in enumerate(pieces)]
     headers = [] if length is None else [(b"content-length", str(length).encode())]
-    scope = {"type": "http", "method": method, "path": path, "headers": headers, "client": (address, 1)}
+    scope = {"type": "http", "method": method, "path": path, "headers": headers, "client": (address, 1), "root_path": root}
 
     async def receive():
         return waiting.pop(0)
@@ -106,6 +106,12 @@ def test_the_page_shows_the_sentence_of_a_refusal(limited):
     assert status == 429 and json.loads(body)["detail"].startswith("More than 2 requests a minute")
 
 
+def test_a_page_that_stands_below_a_path_has_the_same_quota(limited):
+    """Whether the proxy in front takes the path away or not."""
+    paths = ["/fs/gradio_api/call/compare", "/gradio_api/call/compare", "/fs/gradio_api/call/compare"]
+    assert [ask(limited, path, root="/fs")[0] for path in paths] == [200, 200, 429]
+
+
 def test_uploads_of_the_page_are_charged_by_their_bytes(limited):
     assert ask(limited, "/gradio_api/upload", length=MIB // 2)[0] == 200
     assert ask(limited, "/gradio_api/upload", length=MIB // 2)[0] == 200
@@ -113,7 +119,7 @@ def test_uploads_of_the_page_are_charged_by_their_bytes(limited):
     assert [ask(limited, "/gradio_api/upload", address="10.0.0.2")[0] for _ in range(2)] == [200, 429]
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"x"', b'{"fn_index": [7]}', '{"fn_index": 7}'.encode("utf-16")])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"[" * 100_000, b'"x"', b'{"fn_index": [7]}', '{"fn_index": 7}'.encode("utf-16")])
 def test_a_body_that_is_no_event_is_the_pages_business(limited, body):
     assert ask(limited, "/gradio_api/queue/join", [body])[0] == 200
 

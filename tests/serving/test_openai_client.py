@@ -2,6 +2,7 @@
 
 import json
 
+import httpx
 import openai
 import pytest
 from serving_world import PASSAGES, QUESTION, SESSION
@@ -126,6 +127,23 @@ def test_a_model_that_is_not_here_is_not_found(client):
     with pytest.raises(openai.NotFoundError, match="'tiny-llama'"):
         client.chat.completions.create(model="gpt-4", messages=QUESTION)
     assert [model.id for model in client.models.list()] == ["tiny-llama"] and client.models.retrieve("fusescope").id == "tiny-llama"
+
+
+def test_an_upload_without_a_file_is_one_sentence(url):
+    for form, words in (({"file": "text"}, "is no file"), ({"other": "text"}, "`file` is missing")):
+        response = httpx.post(f"{url}/v1/documents", data=form, headers=SESSION)
+        assert response.status_code == 400 and words in response.json()["error"]["message"]
+    two = [("file", (name, b"Text of its own: " + name.encode())) for name in ("a.txt", "b.txt")]
+    response = httpx.post(f"{url}/v1/documents", files=two, headers=SESSION)
+    assert response.status_code == 400 and "2 files" in response.json()["error"]["message"]
+
+
+def test_a_stop_text_ends_the_engines_work(ask):
+    whole = ask()
+    text = whole.choices[0].message.content
+    stopped = ask(stop=text[3:5])
+    assert stopped.choices[0].message.content == text[: text.index(text[3:5])] and stopped.choices[0].finish_reason == "stop"
+    assert stopped.usage.completion_tokens < whole.usage.completion_tokens
 
 
 def test_another_sessions_documents_are_as_unknown_as_none(url, document):

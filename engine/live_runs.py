@@ -99,12 +99,12 @@ def _run(
 
 
 def _predicted(runtime: Runtime, traffic: LiveTraffic) -> tuple[LiveTraffic, Callable | None, str]:
-    """Returns the traffic, who is asked about it while it runs, and in words what predicts: the model's own network where there is one,
-    else the logistic rule."""
-    from engine.prefix.predictor import find_predictor
+    """Returns the traffic, who is asked about it while it runs, and in words what predicts: the model's own network where there is one
+    that is better than the logistic rule, else that."""
+    from engine.prefix.predictor import find_better
     from engine.prefix.predictor_rule import load_rule
 
-    learned = find_predictor(runtime.model.spec, runtime.model.device, runtime.settings.cache_dir)
+    learned = find_better(runtime.model.spec, runtime.model.device, runtime.settings.cache_dir)
     if learned is not None:
         return traffic.predicted(None, 0), learned.probability, learned.described
     rule = load_rule()

@@ -32,7 +32,7 @@ from engine.prefix.live import LiveRun, LiveStep
 from engine.prefix.live_soak import growth_bytes, resident_bytes, soak
 from engine.prefix.live_traffic import LiveTraffic, live_traffic
 from engine.prefix.policies import POLICIES
-from engine.prefix.predictor import SessionPredictor, find_predictor
+from engine.prefix.predictor import SessionPredictor, find_better, find_predictor
 from engine.prefix.predictor_rule import load_rule
 from engine.prefix.replay import replay
 from engine.prefix.roles import ChatFormat
@@ -235,11 +235,12 @@ def _named(value: Interval | None) -> dict[str, float] | None:
 
 
 def _learned(runtime: Runtime, wanted: str) -> SessionPredictor | None:
-    """Returns the model's own predictor where it is wanted, None where it is not or where `auto` finds none. Raises BadRequest where it
-    is wanted by name and missing."""
+    """Returns the model's own predictor where it is wanted, None where it is not or where `auto` finds none that beats the rule. Raises
+    BadRequest where it is wanted by name and missing."""
     if wanted not in (LEARNED, AUTO):
         return None
-    found = find_predictor(runtime.model.spec, runtime.model.device, runtime.settings.cache_dir)
+    find = find_predictor if wanted == LEARNED else find_better
+    found = find(runtime.model.spec, runtime.model.device, runtime.settings.cache_dir)
     if found is None and wanted == LEARNED:
         raise BadRequest(
             f"There is no session predictor for {runtime.model.spec.name}; train one with python -m engine.prefix.train_predictor."
@@ -277,8 +278,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--predictor",
         default=AUTO,
-        help="of whether a session goes on: auto (learned where the model has one, else rule), learned, rule, none, oracle, or an oracle "
-        "with this accuracy",
+        help="of whether a session goes on: auto (learned where the model has one that beats the rule, else rule), learned, rule, none, "
+        "oracle, or an oracle with this accuracy",
     )
     parser.add_argument("--soak", type=int, default=1_000, help="requests of a tiny model that watch over memory; 0 for none")
     parser.add_argument("--runs", type=Path, help="folder for a file of every run, which the page can show")

@@ -168,6 +168,12 @@ def save_predictor(predictor: LearnedPredictor, folder: Path) -> Path:
     return path
 
 
+def find_better(spec: ModelSpec, device: torch.device, cache_dir: Path) -> LearnedPredictor | None:
+    """Returns the predictor that `find_predictor` finds where its card says that it is better than the logistic rule, else None."""
+    found = find_predictor(spec, device, cache_dir)
+    return found if found is not None and found.card.beats_rule else None
+
+
 def find_predictor(spec: ModelSpec, device: torch.device, cache_dir: Path) -> LearnedPredictor | None:
     """Returns the predictor trained on this machine, else the shipped one of a model of that name, else None; warns of one that is
     damaged."""

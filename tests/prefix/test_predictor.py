@@ -1,25 +1,19 @@
 """The session predictor: what it learns from, that it learns, that it is honest about held-out conversations, and who it tells."""
 
 import json
-import logging
 
 import numpy as np
 import pytest
 import torch
+from predictor_samples import card_of, made_predictor
 from worlds import tiny_runtime
 
 from engine.errors import BadRequest
 from engine.prefix import train_predictor
 from engine.prefix.policies import POLICIES
 from engine.prefix.predictor import (
-    FOLDER,
-    LearnedPredictor,
-    PredictorCard,
-    PriorPredictor,
     SessionMLP,
     find_predictor,
-    load_predictor,
-    save_predictor,
 )
 from engine.prefix.predictor_data import (
     Conversation,
@@ -62,24 +56,6 @@ def made_samples(num=400, separable=True, hidden_size=12, share=0.6, seed=0, per
     known = np.stack([turn, 100 * (turn + 1), np.zeros(num, np.int64)], 1)
     columns = torch.from_numpy(goes_on), torch.arange(num) // per_conversation, torch.from_numpy(known)
     return Samples(torch.tensor(hidden, dtype=torch.float32), *columns)
-
-
-def card_of(name="tiny-llama", **changes):
-    made = dict(
-        model=name, revision="r", data="made up", licences="none", command="none", num_conversations=(6, 2, 2), num_samples=(60, 20, 20),
-        prior=0.6, accuracy=0.8, f1=0.8, mcc=0.5, calibration_error=0.1, brier=0.15, baseline_accuracy=0.6, baseline_brier=0.24,
-        rule_accuracy=0.7, rule_mcc=0.3, rule_calibration_error=0.1, rule_brier=0.2, intervals={"brier_minus_rule": (-0.1, 0.0)},
-        predictions_per_s=1000.0, num_epochs=3, seed=0, created="today",
-    )  # fmt: skip
-    return PredictorCard(**made | changes)
-
-
-def made_predictor(hidden_size, **changes):
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(5)
-        mlp = SessionMLP(hidden_size)
-    mlp.standardise_by(torch.randn(50, hidden_size, generator=torch.Generator().manual_seed(1)) * 7 + 2)
-    return LearnedPredictor(mlp, card_of(**changes), CPU)
 
 
 @pytest.mark.parametrize(("hidden_size", "num_parameters"), [(4096, 1_065_410), (1536, 410_050)])
@@ -238,48 +214,6 @@ def test_tellings_of_one_script_are_one_conversation():
     assert 15 < len({conversation.name for conversation in told}) < 40
     labels = [prompt.goes_on for conversation in told for prompt in prompts(conversation)]
     assert 0.2 < np.mean(labels) < 0.8
-
-
-def test_a_predictor_is_kept_and_found_again(runtime, tmp_path):
-    spec, made = runtime.model.spec, made_predictor(runtime.model.spec.hidden_size)
-    save_predictor(made, tmp_path / FOLDER)
-    found = find_predictor(spec, CPU, tmp_path)
-    hidden = torch.randn(1, spec.hidden_size, generator=torch.Generator().manual_seed(2))
-    assert found.probability(hidden) == made.probability(hidden) and 0 < made.probability(hidden) < 1
-    assert found.card == made.card and "accuracy 80.0%, MCC 0.50 on 20 held-out prompts" in found.described
-
-
-@pytest.mark.parametrize("damage", ["cut", "sizes", "card", "bit"])
-def test_a_predictor_that_does_not_fit_is_passed_over(runtime, tmp_path, caplog, damage):
-    spec = runtime.model.spec
-    path = save_predictor(made_predictor(spec.hidden_size + (damage == "sizes")), tmp_path / FOLDER)
-    if damage == "cut":
-        path.write_bytes(path.read_bytes()[:100])
-    if damage == "card":
-        path.write_bytes(path.read_bytes().replace(b"baseline_accuracy", b"baseline_accurazy"))
-    if damage == "bit":
-        data = bytearray(path.read_bytes())
-        data[-2] ^= 1
-        path.write_bytes(data)
-    with pytest.raises(BadRequest) as error:
-        load_predictor(path, spec, CPU)
-    told = str(error.value)
-    assert told.startswith(f"The session predictor '{path.name}' cannot be used (") and "\n" not in told
-    assert told.endswith("); train it anew with python -m engine.prefix.train_predictor.")
-    with caplog.at_level(logging.WARNING):
-        assert find_predictor(spec, CPU, tmp_path) is None
-    assert "passed over" in caplog.text
-
-
-def test_another_models_predictor_is_not_taken(runtime, tmp_path):
-    path = save_predictor(made_predictor(runtime.model.spec.hidden_size, name="other"), tmp_path / FOLDER)
-    path.rename(path.with_stem(runtime.model.spec.name))
-    assert find_predictor(runtime.model.spec, CPU, tmp_path) is None
-
-
-def test_a_constant_says_so():
-    prior = PriorPredictor(0.74, "a log of last week")
-    assert prior.probability(torch.zeros(1, 3)) == 0.74 and prior.described == "a constant: 74% of sessions go on (a log of last week)"
 
 
 def test_the_server_tells_the_policy_what_was_predicted(runtime):

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import minimize
 
 from engine.cache_types import ReplayRequest
 from engine.errors import BadRequest
 from engine.prefix import train_rule
 from engine.prefix.lab import ReplayLab, run_replay
+from engine.prefix.predictor import PriorPredictor
 from engine.prefix.predictor_rule import FEATURES, RIDGE, features, fit, load_rule
 from engine.prefix.predictor_scores import baseline_accuracy, calibration_error, scores
 from engine.prefix.workloads.generate import generate
@@ -93,3 +95,8 @@ def test_a_wrong_call_or_file_is_one_sentence(tmp_path, capsys):
         load_rule(tmp_path / "a.json")
     with pytest.raises(BadRequest, match="of one class"):
         fit(drawn(10)[0], np.ones(10, bool))
+
+
+def test_a_constant_says_so():
+    prior = PriorPredictor(0.74, "a log of last week")
+    assert prior.probability(torch.zeros(1, 3)) == 0.74 and prior.described == "a constant: 74% of sessions go on (a log of last week)"

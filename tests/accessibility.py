@@ -3,10 +3,15 @@
 from axe_playwright_python.sync_playwright import Axe
 
 WORST = ("serious", "critical")
+# Something that fades has other colours than it will have.
+STILL = """() => Promise.all(document.getAnimations()
+  .filter((one) => one.playState === "running" && one.effect.getComputedTiming().endTime !== Infinity)
+  .map((one) => one.finished.catch(() => null))).then(() => null)"""
 
 
 def hindrances(page, *selectors):
     """Returns one line for each serious finding inside the nodes of the selectors, on the whole page without any."""
+    page.evaluate(STILL)
     context = {"include": [[selector] for selector in selectors]} if selectors else None
     found = Axe().run(page, context=context).response["violations"]
     return [f"{rule['id']}: {node['html'][:160]}" for rule in found if rule["impact"] in WORST for node in rule["nodes"]]

@@ -1,13 +1,23 @@
-"""Cache runs made up number by number, for what is drawn and said of them."""
+"""Cache runs made up number by number, for what is drawn and said of them; and a session whose long live runs wait to be stopped."""
 
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from engine.cache_types import AgeHistogram, CacheRun, CacheSnapshots, EvictionLog, RequestLog
+from engine.cache_types import AgeHistogram, CacheRun, CacheSnapshots, EvictionLog, LiveAsk, LivePoint, RequestLog
+from engine.errors import Cancelled
+from engine.live_runs import LiveRuns
+from engine.turns import Turns
+from engine.types import Status
 
 HOSTILE = "<img src=x onerror=window.__hit=1>${window.__hit=1}{{value}}<script>window.__hit=1</script>"
 NUM_REQUESTS, PROMPT_BLOCKS, BLOCK_TOKENS, CAPACITY, NUM_BLOCKS = 8, 10, 16, 40, 400
+HELD_REQUESTS, SERVED_REQUESTS = 120, 10
+# Longer than the page leaves between two drawings of a live run.
+DRAW_GAP_S = 2.0
 WEIGHT_NAMES = ("alpha chat", "alpha agent", "w system", "gamma")
 
 
@@ -85,3 +95,29 @@ def made_set(**changes: object) -> tuple[CacheRun, ...]:
     """Returns runs of LRU (3 blocks found), SAECache (4), SAE-G (6) and MIN (8)."""
     runs = (made_run("lru", 3), made_run("saecache", 4), made_run("sae_g", 6), made_run("min", 8))
     return tuple(replace(run, **changes) for run in runs)
+
+
+class HoldingLive(LiveRuns):
+    """Live runs of which the longest stands still after its first requests until it is stopped, however slow the page is that shows it."""
+
+    def stream(self, ask: LiveAsk, cancelled: Callable[[], bool] = lambda: False) -> Iterator[Status | LivePoint | CacheRun]:
+        """Yields what LiveRuns does; of a long run the first requests, and a last status once they may be drawn. Raises EngineError."""
+        if ask.num_requests < HELD_REQUESTS:
+            yield from super().stream(ask, cancelled)
+            return
+        for item in super().stream(replace(ask, num_requests=SERVED_REQUESTS), cancelled):
+            if not isinstance(item, CacheRun):
+                yield item
+        time.sleep(DRAW_GAP_S)
+        yield Status(f"Request {SERVED_REQUESTS} of {ask.num_requests}", SERVED_REQUESTS / ask.num_requests)
+        # Silent from here on: a page that draws again and again takes long to take a press.
+        while not cancelled():
+            time.sleep(0.05)
+        raise Cancelled("Stopped.")
+
+
+def holding_session() -> Any:
+    """Returns the plain fake session with such live runs."""
+    from fakes import FakeSession, tiny_model_ready
+
+    return FakeSession(live=HoldingLive(Turns(), tiny_model_ready))

@@ -49,6 +49,7 @@ class FakeSession:
         delay_s: pause between two status messages of a run.
         fail: a sentence that every run ends with, as an EngineError.
         kv_delay_s: what computing the KV of one chunk of the library takes; None computes none.
+        held_by: the path of a file: while it is there, no run ends.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -64,6 +65,7 @@ class FakeSession:
     slot: threading.Lock = field(default_factory=threading.Lock)
     kv_delay_s: float | None = 0.0
     sglang: SGLangLane | None = None
+    held_by: str = ""
 
     @cached_property
     def kv(self) -> FakeKv:
@@ -128,7 +130,7 @@ class FakeSession:
                 time.sleep(self.delay_s)
                 answers = {name: " ".join(words[:i]) for name in methods}
                 yield Status(f"Decoding answer token {i} of {len(words)}", i / len(words), 0, answers)
-            while "never ends" in request.question:
+            while "never ends" in request.question or (self.held_by and Path(self.held_by).exists()):
                 time.sleep(0.1)
                 yield Status("Decoding answer token 6 of 6", 1.0, 0, answers)
             if self.fail or "fail" in request.question:

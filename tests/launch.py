@@ -23,6 +23,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# Pictures are drawn anew some time after the window has changed: it is over once each is as wide as its place.
+DRAWN_TO_FIT = """() => [...document.querySelectorAll(".js-plotly-plot")].filter((plot) => plot.clientWidth)
+  .every((plot) => plot.querySelector(".main-svg")?.clientWidth === plot.clientWidth)"""
 # How long a page may take for what it was asked, in milliseconds: no test is about a time, so a slow machine fails none.
 WAIT_MS = 180_000
 CHROMIUM = Path("/usr/bin/chromium")
@@ -58,11 +61,18 @@ def wait_until_up(url: str, process: subprocess.Popen[bytes], timeout_s: float =
 
 
 @contextlib.contextmanager
-def served_command(command: list[str], url: str, env: dict[str, str] | None = None, timeout_s: float = WAIT_MS / 1000) -> Iterator[str]:
-    """Runs a server command, yields its address once it answers, and ends exactly that process (group) afterwards."""
+def served_command(
+    command: list[str], url: str, env: dict[str, str] | None = None, timeout_s: float = WAIT_MS / 1000, is_awaited: bool = True
+) -> Iterator[str]:
+    """Runs a server command, yields its address once it answers, and ends exactly that process (group) afterwards.
+
+    Args:
+        is_awaited: whether to yield once it answers; at once otherwise.
+    """
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(env or {})}, start_new_session=True)
     try:
-        wait_until_up(url, process, timeout_s)
+        if is_awaited:
+            wait_until_up(url, process, timeout_s)
         yield url
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -75,8 +85,15 @@ def served_command(command: list[str], url: str, env: dict[str, str] | None = No
 
 
 @contextlib.contextmanager
-def served(factory: str = "fakes:FakeSession", port: int | None = None, ssr: bool = False, **arguments: Any) -> Iterator[str]:
-    """Serves the page over `module:factory(**arguments)` and yields its address; `ssr` has node render it first."""
+def served(
+    factory: str = "fakes:FakeSession", port: int | None = None, ssr: bool = False, is_awaited: bool = True, **arguments: Any
+) -> Iterator[str]:
+    """Serves the page over `module:factory(**arguments)` and yields its address.
+
+    Args:
+        ssr: whether node renders it first.
+        is_awaited: whether to yield once it answers; at once otherwise.
+    """
     port = port or free_port()
     env = {
         "GRADIO_SSR_MODE": str(ssr),
@@ -85,7 +102,7 @@ def served(factory: str = "fakes:FakeSession", port: int | None = None, ssr: boo
         "NO_PROXY": "localhost,127.0.0.1",
     }
     command = [sys.executable, str(Path(__file__).resolve()), str(port), factory, json.dumps(arguments)]
-    with served_command(command, f"http://127.0.0.1:{port}/", env) as url:
+    with served_command(command, f"http://127.0.0.1:{port}/", env, is_awaited=is_awaited) as url:
         yield url
 
 
@@ -104,6 +121,20 @@ class Visit:
         """Presses Run and waits for the LIVE badge."""
         self.page.locator("#fuse-run").click()
         self.page.locator("#fuse-banner .fs-badge-live").wait_for()
+
+    def ask(self, question: str) -> None:
+        """Types a question into the Fuse tab and presses Run."""
+        field = self.page.locator("#fuse-question input")
+        field.fill(question)
+        field.press("Enter")
+        self.page.locator("#fuse-run").click()
+
+    def wait_until_it_fits(self, width: int | None = None, height: int = 1080) -> None:
+        """Waits until nothing reaches over the window's right edge, once the pictures are drawn; in a window of this size, where given."""
+        if width:
+            self.page.set_viewport_size({"width": width, "height": height})
+        self.page.wait_for_function(DRAWN_TO_FIT)
+        self.page.wait_for_function("() => document.documentElement.scrollWidth <= window.innerWidth")
 
 
 @contextlib.contextmanager

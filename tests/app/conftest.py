@@ -1,11 +1,19 @@
-"""Fixtures of the Evict and Chat tabs without a browser."""
+"""Fixtures of the page in a browser, and of the Evict and Chat tabs without one."""
 
 import gradio as gr
 import pytest
 from evict_fakes import FakeReplays
+from launch import served
 
 from viz.panels import chat_work, evict_callbacks
 from viz.panels.evict_callbacks import EvictCallbacks
+
+
+@pytest.fixture(scope="session")
+def plain_url():
+    """The page over the plain fake session, for all tests that leave nothing behind for the next visitor."""
+    with served("fakes:FakeSession") as address:
+        yield address
 
 
 @pytest.fixture

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 from launch import Visit, visiting
+from playwright.sync_api import TimeoutError
 
 LEAST_NODE = 20
 
 STATE = "() => window.fusescope && window.fusescope.state()"
+HOLDS = """(wanted) => {
+  const now = window.fusescope && window.fusescope.state();
+  return now && Object.entries(wanted).every(([name, value]) => JSON.stringify(now[name]) === JSON.stringify(value));
+}"""
 DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))"
 
 
@@ -42,6 +47,15 @@ def state(page: Any) -> dict[str, Any]:
     return page.evaluate(STATE)
 
 
+def wait_for_state(page: Any, **wanted: Any) -> None:
+    """Waits until the player's state holds these values. The page may load itself anew meanwhile."""
+    try:
+        page.wait_for_function(HOLDS, arg=wanted)
+    except TimeoutError:
+        now = state(page)
+        assert {name: now[name] for name in wanted} == wanted
+
+
 def do(page: Any, **action: Any) -> None:
     """Gives the player an action and waits until it is drawn."""
     page.evaluate("(action) => window.fusescope.dispatch(action)", action)
@@ -55,4 +69,5 @@ def wait_for_address(page: Any, part: str) -> None:
 
 def query_of(page: Any) -> str:
     """Returns the address's query without the page's own theme."""
-    return "&".join(part for part in page.url.partition("?")[2].split("&") if part and not part.startswith("__theme="))
+    query = page.evaluate("() => window.location.search.slice(1)")
+    return "&".join(part for part in query.split("&") if part and not part.startswith("__theme="))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from evict_fakes import FakeReplays
 from evict_samples import HOSTILE, made_run, made_set
-from launch import served, visiting
-from play_visits import do, open_tab, query_of, state, wait_for_address
+from launch import visiting
+from play_visits import do, open_tab, query_of, state, wait_for_address, wait_for_state
 from playwright.sync_api import expect
 
 from engine.replays import Replays
@@ -48,20 +48,15 @@ def test_the_page_to_take_along_holds_the_same_film_and_a_safe_name():
 
 
 @pytest.mark.browser
-def test_the_tab_plays_the_board_and_follows_it(browser):
+def test_the_tab_plays_the_board_and_follows_it(browser, plain_url):
     recorded = {run.policy: run for run in Replays(Turns()).recorded("balanced")}
-    with served("fakes:FakeSession") as url, visiting(browser, url) as visit:
-        page = visit.page
-        page.get_by_role("tab", name="Evict", exact=True).click()
-        page.locator("#evict-results tbody tr").first.wait_for()
-        page.get_by_role("tab", name="Film", exact=True).click()
-        film = page.locator("#evict-film")
-        film.locator(".fp-card").first.wait_for()
-        assert film.locator(".fp-badge").first.inner_text() == "SIMULATED"
-        last = recorded["lru"]
-        for name, run in (("LRU", last), ("SAECache (paper)", recorded["saecache"])):
-            card = film.locator(".fp-card", has=page.get_by_role("button", name=name, exact=True)).inner_text()
-            assert f"{100 * run.score().hit_tokens:.1f} %" in card and f"of {len(run.evictions.block):,} evictions regretted" in card
+    with visiting(browser, plain_url, query="tab=evict&view=film", ready="#evict-film .fp-card") as visit:
+        page, film = visit.page, visit.page.locator("#evict-film")
+        expect(film.locator(".fp-badge").first).to_have_text("SIMULATED")
+        for name, run in (("LRU", recorded["lru"]), ("SAECache (paper)", recorded["saecache"])):
+            card = film.locator(".fp-card", has=page.get_by_role("button", name=name, exact=True))
+            expect(card).to_contain_text(f"{100 * run.score().hit_tokens:.1f} %")
+            expect(card).to_contain_text(f"of {len(run.evictions.block):,} evictions regretted")
         page.locator("#evict-workload input").click()
         page.get_by_role("option", name="Tool use behind one long prompt (SAECache loses here)").click()
         film.locator(".fp-question", has_text="Tool use behind one long prompt").wait_for()
@@ -71,11 +66,12 @@ def test_the_tab_plays_the_board_and_follows_it(browser):
 
 
 @pytest.mark.browser
-def test_a_link_to_the_film_gives_the_same_state_and_each_side_keeps_its_part_of_the_address(browser):
+def test_a_link_to_the_film_gives_the_same_state_and_each_side_keeps_its_part_of_the_address(browser, plain_url):
     ready = "#evict-film .fp-root canvas"
-    with served("fakes:FakeSession") as url, visiting(browser, url, query="tab=evict&view=film&sc=tool_use", ready=ready) as visit:
+    with visiting(browser, plain_url, query="tab=evict&view=film&sc=tool_use", ready=ready) as visit:
         page = visit.page
         expect(page.locator("#evict-workload input")).to_have_value(re.compile("Tool use"))
+        wait_for_state(page, scenario="tool_use")
         for action in (
             {"type": "toggleMethod", "method": "min"},
             {"type": "method", "method": "lru"},
@@ -89,13 +85,18 @@ def test_a_link_to_the_film_gives_the_same_state_and_each_side_keeps_its_part_of
         assert own["tab"] == "evict" and own["scenario"] == "tool_use" and own["time"] == 123 and own["panel"] == "text"
         assert "tab=evict" in query and "view=film" in query
         open_tab(page, "Fuse")
-        page.wait_for_function("() => !window.location.search.includes('evict')")
-        assert query_of(page) == ""
+        wait_for_query(page)
         open_tab(page, "Evict")
-        wait_for_address(page, "t=123")
-        assert sorted(query_of(page).split("&")) == sorted(query.split("&"))
+        wait_for_query(page, *query.split("&"))
         open_tab(page, "Who wins")
-        page.wait_for_function("() => !window.location.search.includes('view=')")
-        with visiting(browser, url, query=link.partition("?")[2], ready=ready) as other:
-            other.page.wait_for_function("() => window.fusescope.state().time === 123")
-            assert state(other.page) == own and visit.problems == other.problems == []
+        wait_for_query(page, *(part for part in query.split("&") if part != "view=film"))
+        with visiting(browser, plain_url, query=link.partition("?")[2], ready=ready) as other:
+            wait_for_state(other.page, **own)
+            assert visit.problems == other.problems == []
+
+
+def wait_for_query(page, *parts):
+    """Waits until the address holds these parts, in any order, and no others but the page's own theme."""
+    same = """(wanted) => window.location.search.slice(1).split("&").filter((part) => part && !part.startsWith("__theme=")).sort().join("&")
+      === wanted.sort().join("&")"""
+    page.wait_for_function(same, arg=list(parts))

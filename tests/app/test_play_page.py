@@ -5,73 +5,57 @@ import json
 import gradio as gr
 import pytest
 from fakes import FakeSession
-from launch import served, visiting
+from play_visits import playing, wait_for_state
 from playwright.sync_api import expect
 
 from viz.panels.play import recorded_runs
 
 pytestmark = pytest.mark.browser
+FIRST, HOSTILE = FakeSession().scenarios()
 
 
 @pytest.fixture(scope="module")
-def url():
-    with served("fakes:FakeSession") as address:
-        yield address
+def opened(browser, plain_url):
+    """The tab by its address, on a phone."""
+    with playing(browser, plain_url, width=390, height=844, theme="dark") as visit:
+        yield visit
 
 
-def opened(page):
-    page.get_by_role("tab", name="Play", exact=True).click()
-    page.locator("#play-run canvas").first.wait_for()
-    return page.locator("#play-run")
+def test_the_run_of_the_fuse_tab_is_shown_with_its_numbers(opened):
+    page, film = opened.page, opened.page.locator("#play-run")
+    for width, height in ((390, 844), (1920, 1080)):
+        opened.wait_until_it_fits(width, height)
+        expect(film.locator(".fp-question")).to_have_text(FIRST.questions[0].question)
+        expect(film.locator(".fp-badge").first).to_have_text("REPLAY")
+    wait_for_state(page, scenario=FIRST.name)
+    assert opened.problems == []
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1920, "light"), (390, "dark")])
-def test_the_run_of_the_fuse_tab_is_shown_with_its_numbers(browser, url, width, theme):
-    with visiting(browser, url, width=width, height=1080 if width > 600 else 844, theme=theme) as visit:
-        page = visit.page
-        question = page.locator("#fuse-banner").get_by_text("Question:").locator("..").inner_text().removeprefix("Question:").strip()
-        film = opened(page)
-        assert question in film.inner_text() and "REPLAY" in film.inner_text()
-        assert page.evaluate("window.fusescope.state().scenario") == FakeSession().scenarios()[0].name
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        assert visit.problems == []
-
-
-def test_the_run_is_handed_out_as_one_page_that_plays_by_itself(browser, url, tmp_path):
-    with visiting(browser, url) as visit:
-        opened(visit.page)
-        with visit.page.expect_download() as begun:
-            visit.page.locator("#play-page").click()
-        alone = tmp_path / "run.html"
-        begun.value.save_as(alone)
-        question = visit.page.evaluate("window.fusescope.run().question")
-        visit.page.goto(alone.as_uri())
-        visit.page.locator("canvas").first.wait_for()
-        assert visit.page.evaluate("window.fusescope.run().question") == question
+def test_the_run_is_handed_out_as_one_page_that_plays_by_itself(opened, tmp_path):
+    with opened.page.expect_download() as begun:
+        opened.page.locator("#play-page").click()
+    alone = tmp_path / "run.html"
+    begun.value.save_as(alone)
+    with opened.page.context.new_page() as page:
+        asked, problems = [], []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(alone.as_uri())
+        page.locator("canvas").first.wait_for()
+        assert page.evaluate("window.fusescope.run().question") == FIRST.questions[0].question
         # Nothing but the file itself was asked for.
-        assert visit.problems == [f"request to {alone.as_uri()}"]
+        assert asked == [alone.as_uri()] and problems == []
 
 
-def test_another_recorded_run_is_fetched_and_hostile_text_stays_text(browser, url):
-    hostile = FakeSession().scenarios()[1]
-    with visiting(browser, url) as visit:
-        page, film = visit.page, opened(visit.page)
-        film.locator("select").first.select_option(value=hostile.name)
-        page.wait_for_function("name => window.fusescope.state().scenario === name", arg=hostile.name)
-        expect(film.locator("img, script")).to_have_count(0)
-        assert page.evaluate("window.fusescope.run().question") in film.inner_text()
-        assert visit.problems == []
-
-
-def test_a_live_run_is_shown_when_the_tab_is_opened_again(browser, url):
-    with visiting(browser, url) as visit:
-        page, film = visit.page, opened(visit.page)
-        page.get_by_role("tab", name="Fuse", exact=True).click()
-        page.get_by_role("button", name="Run", exact=True).click()
-        page.locator("#fuse-banner").get_by_text("LIVE", exact=True).wait_for()
-        page.get_by_role("tab", name="Play", exact=True).click()
-        film.get_by_text("LIVE", exact=True).first.wait_for()
-        assert visit.problems == []
+def test_another_recorded_run_is_fetched_and_hostile_text_stays_text(opened):
+    page, film = opened.page, opened.page.locator("#play-run")
+    film.locator("select").first.select_option(value=HOSTILE.name)
+    wait_for_state(page, scenario=HOSTILE.name)
+    expect(film.locator(".fp-question")).to_contain_text("${window.__pwned=1} and {{value}}")
+    expect(film.locator("img, script")).to_have_count(0)
+    assert page.evaluate("[window.__pwned, window.fusescope.run().question]") == [None, HOSTILE.questions[0].question]
+    assert opened.problems == []
 
 
 @pytest.mark.parametrize("name", ["nothing", "../x", 7])

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.browser
 def test_a_visitor_runs_the_same_question_on_the_server(browser):
     with served("fake_sglang:page_session") as url, visiting(browser, url) as visit:
         page = visit.page
+        expect(page.locator("#fuse-banner .fs-badge-replay")).to_have_count(1)
         expect(page.locator("#fuse-banner .fs-badge-server")).to_have_count(0)
         expect(page.locator("#fuse-prefix-cache")).to_have_count(0)
         page.locator("#fuse-place").get_by_text("SGLang at 127.0.0.1:").click()
@@ -20,6 +21,6 @@ def test_a_visitor_runs_the_same_question_on_the_server(browser):
         expect(page.locator("#fuse-cards .fs-card")).to_have_count(4)
         expect(page.locator("#fuse-cards")).to_contain_text("inside the server")
         expect(page.locator("#fuse-kv")).to_contain_text("keys and values")
-        page.get_by_role("tab", name="Play").click()
+        page.get_by_role("tab", name="Play", exact=True).click()
         expect(page.locator("#play-run .fp-badge-sglang")).to_be_visible()
         assert visit.problems == []

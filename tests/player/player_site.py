@@ -10,6 +10,18 @@ from typing import Any
 
 from launch import WAIT_MS, free_port, served_command
 
+# A picture is drawn again once its frame has got its size, which may move the frames below it.
+STILL = """() => new Promise((done) => {
+  let places = "", same = 0;
+  const look = () => {
+    const now = JSON.stringify([...document.querySelectorAll(".fp-frame, .fp-panel")].map((node) => node.getBoundingClientRect()));
+    same = now === places ? same + 1 : 0;
+    places = now;
+    if (same === 2) done(); else requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+})"""
+
 
 @contextlib.contextmanager
 def file_server(folder: Path) -> Iterator[str]:
@@ -36,9 +48,26 @@ class PlayerVisit:
         self.page.evaluate("(action) => window.fusescope.dispatch(action)", action)
         self.drawn()
 
+    def show(self, scenario: str) -> None:
+        """Opens another run, or film, and waits until it is drawn."""
+        if self.state()["scenario"] != scenario:
+            self.do(type="load", scenario=scenario)
+            self.wait(lambda: self.state()["scenario"] == scenario)
+            self.drawn()
+
+    def scene(self, number: int, scenario: str) -> None:
+        """Shows a scene of the tour, once its run has come and is drawn."""
+        self.do(type="scene", scene=number)
+        self.await_scene(number, scenario)
+
+    def await_scene(self, number: int, scenario: str) -> None:
+        """Waits until a scene is on and its run has come and is drawn."""
+        self.wait(lambda: (self.state()["scene"], self.state()["scenario"]) == (number, scenario))
+        self.drawn()
+
     def drawn(self) -> None:
-        """Waits for two frames: the one that draws, and the next."""
-        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        """Waits for the frame that draws, and until nothing has moved for two more."""
+        self.page.evaluate(STILL)
 
     def wait(self, check: Callable[[], Any], timeout_s: float = WAIT_MS / 1000) -> None:
         """Waits in Python: the page's policy forbids the evaluation of strings that a browser-side wait needs."""
@@ -52,8 +81,9 @@ class PlayerVisit:
         return " ".join(self.page.locator(selector).first.inner_text().split())
 
     def ready(self) -> None:
-        """Waits until the first picture is there."""
+        """Waits until the first picture is there and stands still."""
         self.wait(lambda: self.page.evaluate("() => performance.getEntriesByName('fusescope:first-picture').length > 0"))
+        self.drawn()
 
 
 @contextlib.contextmanager

@@ -8,9 +8,12 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("width", [1920, 390])
-@pytest.mark.parametrize(
-    "query", ["?theme=light", "?theme=dark", "?theme=light&present=1&scene=3", "?tab=evict&theme=light", "?tab=evict&theme=dark"]
-)
-def test_nothing_serious_on_the_site(browser, site, query, width):
-    with visiting_player(browser, site, query, width=width) as visit:
+def test_nothing_serious_on_the_site(browser, site, width):
+    with visiting_player(browser, site, "theme=light", width=width) as visit:
+        for scenario in ("servo-manual", "tool_use"):
+            visit.show(scenario)
+            for theme in ("light", "dark"):
+                visit.do(type="theme", theme=theme)
+                assert hindrances(visit.page) == [], (scenario, theme)
+    with visiting_player(browser, site, "theme=light&present=1&scene=3", width=width) as visit:
         assert hindrances(visit.page) == []

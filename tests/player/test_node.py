@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from launch import WAIT_MS
 
 HERE = Path(__file__).resolve().parent
 TESTS = sorted(HERE.glob("*.test.mjs"))
@@ -19,7 +20,7 @@ def test_the_players_own_tests_pass(path):
     version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     if int(version.removeprefix("v").split(".")[0]) < MIN_VERSION:
         pytest.skip(f"needs node {MIN_VERSION} or newer; this is {version}")
-    done = subprocess.run([node, "--test", str(path)], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([node, "--test", str(path)], capture_output=True, text=True, check=False, timeout=WAIT_MS / 1000)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

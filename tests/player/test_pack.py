@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_runs import ALL_METHODS, example_request, fake_run, injection_scenario
+from launch import WAIT_MS
 
 from engine.runfile import load_run
 from engine.types import Chunk, FusionRequest, budget
@@ -31,7 +32,7 @@ def decoded():
 
     def decode(run):
         command = [node, str(Path(__file__).with_name("dump_run.mjs"))]
-        done = subprocess.run(command, input=packed_text(run), capture_output=True, text=True, check=True, timeout=120)
+        done = subprocess.run(command, input=packed_text(run), capture_output=True, text=True, check=True, timeout=WAIT_MS / 1000)
         return json.loads(done.stdout)
 
     return decode

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from evict_samples import HOSTILE, made_run
+from launch import WAIT_MS
 
 from engine.errors import BadRequest
 from engine.prefix.cachefile import load_cache_run
@@ -31,7 +32,9 @@ def decoded():
 
     def decode(film):
         command = [node, str(Path(__file__).with_name("dump_film.mjs"))]
-        return json.loads(subprocess.run(command, input=text_of(film), capture_output=True, text=True, check=True, timeout=120).stdout)
+        return json.loads(
+            subprocess.run(command, input=text_of(film), capture_output=True, text=True, check=True, timeout=WAIT_MS / 1000).stdout
+        )
 
     return decode
 

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.browser
 QUERY = "tab=evict&sc=tool_use"
 CUT = """() => [...document.querySelectorAll('.fp-card, .fp-sentence')].filter((node) => node.offsetParent
   && node.scrollHeight > node.clientHeight + 4).map((node) => node.textContent)"""
+WIDE = "() => document.documentElement.scrollWidth"
 SHOWN = ["min", "lru", "sae_g", "saecache"]
 
 
@@ -199,9 +200,7 @@ def test_scenes_state_what_the_recorded_runs_show(browser, site, runs):
     with visiting_player(browser, site, f"scene={first}") as visit:
         said = {}
         for number, scene in enumerate(scenes, first):
-            visit.do(type="scene", scene=number)
-            visit.wait(lambda scene=scene: visit.state()["scenario"] == scene["scenario"])
-            visit.drawn()
+            visit.scene(number, scene["scenario"])
             said[scene["id"]] = visit.text(".fp-sentence")
             assert visit.state()["panel"] == scene["panel"] and not re.search(r"[{}–]", said[scene["id"]])
         assert visit.problems == []
@@ -220,20 +219,17 @@ def test_scenes_state_what_the_recorded_runs_show(browser, site, runs):
     assert f"costs {100 * behind:.2f} points" in said["evict-loses"]
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])
-def test_no_scene_about_eviction_is_cut_off(browser, site, width, height):
+def test_no_scene_about_eviction_is_cut_off(browser, site):
     low = "() => [...document.querySelectorAll('.fp-time-frame')].find((node) => node.offsetParent).getBoundingClientRect().bottom"
-    with visiting_player(browser, site, "present=1&scene=11", width=width, height=height) as visit:
-        for number, scenario in ((11, "balanced"), (12, "balanced"), (13, "balanced"), (14, "tool_use")):
-            visit.do(type="scene", scene=number)
-            visit.wait(lambda scenario=scenario: visit.state()["scenario"] == scenario)
-            visit.drawn()
-            visit.drawn()
-            assert visit.page.evaluate(low) <= height + 1, number
-            # On a phone the cards scroll.
-            assert width < 600 or visit.page.evaluate(CUT) == [], number
-            wide = visit.page.evaluate("() => document.documentElement.scrollWidth")
-            assert wide <= width, number
+    with visiting_player(browser, site, "present=1&scene=11", width=390, height=844) as visit:
+        for width, height in ((390, 844), (1280, 720)):
+            visit.page.set_viewport_size({"width": width, "height": height})
+            for number, scenario in ((11, "balanced"), (12, "balanced"), (13, "balanced"), (14, "tool_use")):
+                visit.scene(number, scenario)
+                assert visit.page.evaluate(low) <= height + 1, (width, number)
+                # On a phone the cards scroll.
+                assert width < 600 or visit.page.evaluate(CUT) == [], (width, number)
+                assert visit.page.evaluate(WIDE) <= width, (width, number)
         assert visit.problems == []
 
 
@@ -270,9 +266,11 @@ def test_what_is_taken_along_holds_the_numbers(evict, tool_use):
     expect(evict.page.get_by_text("Chrome trace", exact=True)).to_have_count(0)
 
 
-@pytest.mark.parametrize(("width", "height", "theme_"), [(1280, 720, "dark"), (390, 844, "light")])
-def test_nothing_is_wider_than_the_screen(browser, site, width, height, theme_):
-    with visiting_player(browser, site, f"{QUERY}&theme={theme_}&t=150", width=width, height=height) as visit:
-        assert visit.page.evaluate("() => document.documentElement.scrollWidth") <= width
-        unlabelled = "() => [...document.querySelectorAll('canvas')].filter((n) => n.offsetParent && !n.getAttribute('aria-label')).length"
-        assert visit.page.evaluate(unlabelled) == 0 and visit.problems == []
+def test_nothing_is_wider_than_the_screen(browser, site):
+    unlabelled = "() => [...document.querySelectorAll('canvas')].filter((n) => n.offsetParent && !n.getAttribute('aria-label')).length"
+    with visiting_player(browser, site, f"{QUERY}&theme=light&t=150", width=390, height=844) as visit:
+        for width, height, look in ((390, 844, "light"), (1280, 720, "dark")):
+            visit.page.set_viewport_size({"width": width, "height": height})
+            visit.do(type="theme", theme=look)
+            assert visit.page.evaluate(WIDE) <= width and visit.page.evaluate(unlabelled) == 0
+        assert visit.problems == []

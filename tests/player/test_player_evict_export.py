@@ -23,8 +23,10 @@ def written(folder, runs, **options):
 
 
 def test_it_plays_from_disk_with_no_network_and_tours(browser, tmp_path):
-    with visiting_player(browser, written(tmp_path, made_set(), title="Made up"), offline=True, motion="no-preference") as visit:
-        visit.wait(lambda: visit.state()["time"] > 1)
+    # As slow as it gets, so that it still plays whenever it is looked at.
+    slow = {"query": "speed=0.02", "offline": True, "motion": "no-preference"}
+    with visiting_player(browser, written(tmp_path, made_set(), title="Made up"), **slow) as visit:
+        visit.wait(lambda: 0 < visit.state()["time"] < 6)
         assert visit.text(".fp-question") == "Made up" and visit.state()["tab"] == "evict"
         visit.page.keyboard.press("t")
         for number in range(1, 5):

@@ -2,6 +2,7 @@
 
 import pytest
 from player_site import visiting_player
+from playwright.sync_api import expect
 
 from engine.runfile import load_run
 from engine.session import as_replay
@@ -14,22 +15,28 @@ HARBOUR = as_replay(load_run(RUNS_DIR / "harbour-museum.run.json.gz"))
 
 
 def test_it_moves_by_itself_where_motion_is_welcome_and_says_how_slow(browser, site):
-    with visiting_player(browser, site, motion="no-preference") as visit:
+    # As slow as it gets, so that it still plays whenever it is looked at.
+    with visiting_player(browser, site, "speed=0.02", motion="no-preference") as visit:
         first = visit.state()["time"]
-        assert visit.page.locator(".fp-transport select").evaluate("(node) => node.selectedOptions[0].text") == "slowed down 4×"
-        visit.wait(lambda: visit.state()["time"] > first + 0.05)
+        assert pace_of(visit) == "slowed down 50×"
+        visit.wait(lambda: visit.state()["time"] > first)
         visit.page.keyboard.press("k")
         visit.drawn()
         stopped = visit.state()["time"]
-        visit.page.wait_for_timeout(200)
-        assert visit.state()["time"] == stopped and visit.problems == []
+        visit.drawn()
+        assert 0 < stopped < 3 and visit.state()["time"] == stopped and visit.problems == []
         visit.page.keyboard.press("p")
         visit.page.keyboard.press("k")
         visit.drawn()
-        assert visit.text(".fp-pace") == "slowed down 4×"
+        assert visit.text(".fp-pace") == "slowed down 50×"
+
+
+def pace_of(visit):
+    return visit.page.locator(".fp-transport select").evaluate("(node) => node.selectedOptions[0].text")
 
 
 def test_stepping_goes_from_event_to_event(visit):
+    assert pace_of(visit) == "slowed down 4×", "unless the link says otherwise"
     visit.do(type="seek", time=0)
     visit.page.keyboard.press("]")
     visit.drawn()
@@ -46,9 +53,8 @@ def test_the_whole_tour_by_page_down_alone(visit):
     seen = []
     others = {9: "harbour-museum", 11: "balanced", 12: "balanced", 13: "balanced", 14: "tool_use"}
     for number in range(1, 15):
-        visit.wait(lambda number=number: visit.state()["scene"] == number and visit.text(".fp-counter") == f"{number} / 14")
-        visit.wait(lambda number=number: visit.state()["scenario"] == others.get(number, "servo-manual"))
-        visit.drawn()
+        visit.await_scene(number, others.get(number, "servo-manual"))
+        assert visit.text(".fp-counter") == f"{number} / 14"
         sentence = visit.text(".fp-sentence")
         assert "{" not in sentence and "–" not in sentence.replace(" – ", "")
         seen.append(sentence)
@@ -73,9 +79,15 @@ def test_two_quick_presses_move_two_scenes(visit):
 
 
 def test_the_scene_asked_for_last_wins_over_a_slower_load(visit):
-    for key in ("9", "7"):
-        visit.page.keyboard.press(key)
-    visit.page.wait_for_timeout(400)
+    held = []
+    visit.page.route("**/runs/harbour-museum.json", lambda route: held.append(route))
+    visit.page.keyboard.press("9")
+    visit.wait(lambda: held)
+    visit.page.keyboard.press("7")
+    held[0].continue_()
+    come = "() => performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/harbour-museum.json'))"
+    visit.wait(lambda: visit.page.evaluate(come))
+    visit.drawn()
     assert visit.state()["scene"] == 7 and visit.state()["scenario"] == "servo-manual"
 
 
@@ -87,7 +99,8 @@ def test_keys_are_ignored_while_typing(visit):
     visit.page.keyboard.type("p3tbk?mh]")
     visit.page.keyboard.press("PageDown")
     visit.drawn()
-    assert visit.state() == before and visit.page.locator("#typing").input_value() == "p3tbk?mh]"
+    expect(visit.page.locator("#typing")).to_have_value("p3tbk?mh]")
+    assert visit.state() == before
 
 
 def test_presenter_mode_blank_help_and_escape(visit):
@@ -99,7 +112,7 @@ def test_presenter_mode_blank_help_and_escape(visit):
     assert size >= 24
     page.set_viewport_size({"width": 960, "height": 540})
     visit.wait(lambda: page.locator(".fp-map-frame").bounding_box()["height"] > 540 / 4)
-    assert page.locator(".fp-time-frame").bounding_box()["y"] < 540 * 0.85
+    visit.wait(lambda: page.locator(".fp-time-frame").bounding_box()["y"] < 540 * 0.85)
     for key, dark in (("b", True), ("b", False), (".", True), (".", False)):
         page.keyboard.press(key)
         visit.drawn()
@@ -117,23 +130,21 @@ def test_presenter_mode_blank_help_and_escape(visit):
     assert not visit.state()["present"] and not page.locator(".fp-overlay-help").is_visible()
 
 
-@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (1280, 720), (390, 844)])
-def test_no_scene_of_the_talk_is_cut_off(browser, site, width, height):
-    # On a phone the answers scroll.
-    watched = ".fp-sentence, .fp-scene-title" + (", .fp-answer, .fp-card-verdict, .fp-card-time" if width > 600 else "")
+def test_no_scene_of_the_talk_is_cut_off(browser, site):
     cut = """(watched) => [...document.querySelectorAll(watched)].filter((node) => node.offsetParent && (
         (node.clientHeight && node.scrollHeight > node.clientHeight + 8) || (node.clientWidth && node.scrollWidth > node.clientWidth + 2)
         || node.getBoundingClientRect().bottom > innerHeight + 1)).map((node) => node.className + ": " + node.textContent)"""
-    with visiting_player(browser, site, "present=1&scene=1", width=width, height=height) as visit:
-        for number in range(1, 11):
-            visit.page.keyboard.press(str(number % 10))
-            visit.wait(lambda number=number: visit.state()["scene"] == number)
-            visit.wait(lambda number=number: visit.state()["scenario"] == ("harbour-museum" if number == 9 else "servo-manual"))
-            visit.drawn()
-            visit.drawn()
-            assert visit.page.evaluate(cut, watched) == [], number
-            low = visit.page.evaluate("() => document.querySelector('.fp-time-frame').getBoundingClientRect().bottom")
-            assert low <= height + 1, number
+    low = "() => document.querySelector('.fp-time-frame').getBoundingClientRect().bottom"
+    with visiting_player(browser, site, "present=1&scene=1", width=390, height=844) as visit:
+        for width, height in ((390, 844), (1280, 720), (1920, 1080)):
+            visit.page.set_viewport_size({"width": width, "height": height})
+            # On a phone the answers scroll.
+            watched = ".fp-sentence, .fp-scene-title" + (", .fp-answer, .fp-card-verdict, .fp-card-time" if width > 600 else "")
+            for number in range(1, 11):
+                visit.page.keyboard.press(str(number % 10))
+                visit.await_scene(number, "harbour-museum" if number == 9 else "servo-manual")
+                assert visit.page.evaluate(cut, watched) == [], (width, number)
+                assert visit.page.evaluate(low) <= height + 1, (width, number)
         assert visit.problems == []
 
 

@@ -25,8 +25,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Gives a test of a page a second try: a browser on a loaded machine may lose a click. The summary names every test that needed it."""
+    if not config.pluginmanager.has_plugin("rerunfailures"):
+        return
     for item in items:
         if "browser" in item.fixturenames:
             item.add_marker(pytest.mark.flaky(reruns=1))

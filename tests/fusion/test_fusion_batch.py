@@ -48,7 +48,7 @@ def assert_each_equals_itself_alone(world, mix, decoder, cache, done):
         alone = prefill(world, name, lighthouse(texts, ratio=ratio))
         total = alone.prompt.num_tokens
         assert got.plan.rows.tolist() == alone.plan.rows.tolist() and got.loaded_bytes == alone.result.loaded_bytes
-        torch.testing.assert_close(got.logits, alone.result.logits, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(got.logits, alone.result.logits, rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(share.keys[:, :total], alone.cache.keys[:, :total], **TOLERANCE)
         torch.testing.assert_close(share.values[:, :total], alone.cache.values[:, :total], **TOLERANCE)
         # What lies behind a request's last token is nobody's and was not touched.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-from launch import ROOT, free_port
+from launch import ROOT, WAIT_MS, free_port
 
 from engine.model.tiny import byte_tokenizer, tiny_hf_model
 
@@ -57,7 +57,7 @@ def running_app(folder: Path, **env: str) -> Iterator[App]:
 
 
 def _ready(url: str, process: subprocess.Popen[bytes], log: Path) -> str:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + WAIT_MS / 1000
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
         try:

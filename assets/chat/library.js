@@ -36,6 +36,7 @@ const chunkOf = (chunk) => {
   const isFocus = chunk.id === data.focus;
   const row = node("li", isFocus ? "fs-chat-chunk fs-chat-chunk-focus" : "fs-chat-chunk");
   row.dataset.chunk = chunk.id;
+  row.dataset.key = `chunk-${chunk.id}`;
   row.tabIndex = -1;
   const head = node("div", "fs-chat-chunk-head");
   head.append(node("span", "fs-chunk-number", String(chunk.number)), node("bdi", "fs-chat-chunk-title", chunk.title), kvMark(chunk.kv));

@@ -38,3 +38,16 @@ def test_kernels_are_verified_at_the_press_of_a_button(opened):
     expect(page.locator("#kernels-status")).to_contain_text("All 1 agree, to 1.0e-07 at most. Triton is not here.")
     expect(page.locator("#kernels-verify")).to_be_enabled()
     assert opened.problems == []
+
+
+def test_pictures_drawn_behind_another_tab_take_its_width_once_it_is_opened(opened):
+    page = opened.page
+    page.get_by_role("tab", name="Fuse", exact=True).click()
+    expect(page.locator("#fuse-kv .js-plotly-plot .main-svg").first).to_be_visible()
+    page.wait_for_function(
+        """() => [...document.querySelectorAll("#fuse-ttft, #fuse-kv, #fuse-timeline")].every((place) => {
+          const plot = place.querySelector(".js-plotly-plot"), drawn = plot && plot.querySelector(".main-svg");
+          return drawn && Math.abs(drawn.getBoundingClientRect().width - plot.parentElement.clientWidth) <= 2;
+        })"""
+    )
+    assert opened.problems == []

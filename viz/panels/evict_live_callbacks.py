@@ -19,8 +19,9 @@ from viz.panels.fuse_view import progress, status
 from viz.panels.live import failed
 from viz.panels.players import pack
 
-# Pictures are drawn anew at most this often: each costs the processor that is being measured.
-DRAW_GAP_S, TELL_GAP_S = 1.5, 0.25
+# Pictures are drawn anew at most this often, and more rarely where making them is slow: each costs the processor that is being measured,
+# and a page that is always drawing leaves no moment in which to press Stop.
+DRAW_GAP_S, DRAW_GAP_PER_S, TELL_GAP_S = 1.5, 20.0, 0.25
 NUM_SHOWN = 4
 Outputs = list[Any]
 
@@ -71,7 +72,7 @@ def _drawn(
     items: Iterator[Status | LivePoint | CacheRun], points: list[LivePoint], runs: list[CacheRun], ask: LiveAsk
 ) -> Iterator[Outputs]:
     """Yields outputs at a readable pace; points and runs are collected."""
-    told = drawn = 0.0
+    told = drawn = gap_s = 0.0
     for item in items:
         now = time.monotonic()
         if isinstance(item, CacheRun):
@@ -81,8 +82,9 @@ def _drawn(
         elif now - told >= TELL_GAP_S:
             told = now
             pictures = [gr.skip()] * NUM_SHOWN
-            if points and now - drawn >= DRAW_GAP_S:
+            if points and now - drawn >= gap_s:
                 pictures, drawn = _shown(points, ask), time.monotonic()
+                gap_s = max(DRAW_GAP_S, DRAW_GAP_PER_S * (drawn - now))
             yield [pack(progress(item)), *pictures, gr.skip()]
 
 

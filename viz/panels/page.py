@@ -17,6 +17,7 @@ from viz.panels.fuse import ENGINE, build_fuse
 from viz.panels.kernels import build_kernels
 from viz.panels.layers import build_layers
 from viz.panels.play import build_play
+from viz.panels.refit import refit_on_select
 from viz.player.assets import style
 
 STYLE = Path(__file__).resolve().parents[2] / "assets" / "fusescope.css"
@@ -61,6 +62,7 @@ def build(session: SessionLike, files: RunFiles | None = None) -> gr.Blocks:
                 build_kernels(session)
         show_in(viewer, compare, tabs)
         names = follow(tabs, viewer.scenario)
+        refit_on_select(tabs)
         viewer.opened.then(tab_of_link(names), None, [tabs], queue=False, show_progress="hidden", api_visibility="private")
         compare.file_opened.then(claims.show, [compare.opened], [claims.view], show_progress="hidden", api_visibility="private")
     page.queue(default_concurrency_limit=4, max_size=32)

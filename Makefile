@@ -37,7 +37,7 @@ $(VENV)/.tools:
 
 # As many processes as there are cores, at most four: a browser that draws keeps a core busy, so more are no faster.
 test: $(VENV)/.installed-test $(VENV)/.tools
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --durations 15
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 15
 
 # SGLang's engine on a CPU, with our plugin: an environment of its own, as SGLang pins what this project does not.
 # SGLang itself is a step of its own: its dependencies are CUDA packages of several gigabytes, which nothing here imports.

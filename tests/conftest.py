@@ -26,12 +26,13 @@ os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Gives a test of a page a second try: a browser on a loaded machine may lose a click. The summary names every test that needed it."""
-    if not config.pluginmanager.has_plugin("rerunfailures"):
-        return
-    for item in items:
-        if "browser" in item.fixturenames:
-            item.add_marker(pytest.mark.flaky(reruns=1))
+    """Puts tests of pages first, as files are handed out whole and these are the slowest, and gives each a second try: a browser on a
+    loaded machine may lose a click. The summary names every test that needed it."""
+    items.sort(key=lambda item: "browser" not in item.fixturenames)
+    if config.pluginmanager.has_plugin("rerunfailures"):
+        for item in items:
+            if "browser" in item.fixturenames:
+                item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="session")

@@ -180,6 +180,9 @@ play(() => {
   const box = frame(), wasAtEnd = !box || box.scrollHeight - box.scrollTop - box.clientHeight < 80;
   data = unpack();
   const num = data ? data.turns.length : 0, last = num - 1;
+  // What was opened in turns that are gone does not open those of a new conversation.
+  for (const turn of opened) if (turn >= num) opened.delete(turn);
+  if (!num) citedFrom = lookedAt = null;
   redraw(draw, [`details-${last}`, `edit-${last}`]);
   markCited();
   markLookedAt();

@@ -268,6 +268,8 @@ def test_the_tab_never_scrolls_sideways(visit, phone):
     for one in (visit, phone):
         ask(one.page, f"{FOUNDER} {'x' * 300}")
         turn = answered(one.page, 1)
+        # Closed, although a conversation before may have had its sources open.
+        expect(turn.locator(".fs-chat-source").first).to_be_hidden()
         turn.locator("summary").click()
         turn.locator(".fs-chat-source").first.wait_for()
         one.wait_until_it_fits()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import gradio as gr
 import pytest
 
-from viz.panels.address import OF_TAB, asked, link_base, load_of_link, scenario_of_link, tab_of_link
+from viz.panels.address import OF_TAB, UNSEEN, asked, link_base, load_of_link, run_of_link, tab_of_link
 from viz.player.bundle import PLAYER_DIR
 
 TABS, SCENARIOS, VIEWS = ("fuse", "play", "evict"), ("harbour", "injection"), ("rates", "film")
@@ -31,13 +31,31 @@ def test_a_link_asks_for_what_the_page_has(query, tab, scenario):
     assert asked(query, TABS, SCENARIOS) == (tab, scenario, None)
 
 
+def tabs_of(names=TABS):
+    with gr.Blocks(), gr.Tabs() as tabs:
+        for name in names:
+            gr.Tab(name, id=name)
+    return tabs
+
+
 def test_the_callbacks_set_what_is_asked_for_and_leave_the_rest():
-    assert scenario_of_link(SCENARIOS)(request(sc="injection"))["value"] == "injection"
-    assert tab_of_link(TABS)(request(tab="evict")).selected == "evict"
+    tabs = tabs_of()
+    assert run_of_link(SCENARIOS, tabs)(request(sc="injection"))[0]["value"] == "injection"
+    assert tab_of_link(tabs)(request(tab="evict")).selected == "evict"
     unchanged = type(gr.skip())
     for query in ({}, {"tab": "fuse"}, {"tab": "none", "sc": "none"}):
-        assert isinstance(scenario_of_link(SCENARIOS)(request(**query)), unchanged)
-        assert isinstance(tab_of_link(TABS)(request(**query)), unchanged)
+        scenario, shown = run_of_link(SCENARIOS, tabs)(request(**query))
+        assert isinstance(scenario, unchanged) and shown is None
+        assert isinstance(tab_of_link(tabs)(request(**query)), unchanged)
+
+
+def test_a_link_to_another_tab_leaves_the_first_one_unseen_whatever_tabs_come_later():
+    tabs = tabs_of(())
+    choose = run_of_link(SCENARIOS, tabs)
+    assert choose(request(tab="late"))[1] is None
+    with tabs:
+        gr.Tab("late", id="late")
+    assert choose(request(tab="late"))[1] == UNSEEN
 
 
 def test_a_link_into_eviction_asks_for_a_load_and_a_view():

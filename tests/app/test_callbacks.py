@@ -10,8 +10,10 @@ from fake_runs import example_request, fake_run
 from fakes import FakeRunFiles, FakeSession
 
 from engine.errors import BadRunFile
+from viz.panels.address import UNSEEN
 from viz.panels.api import make_compare
 from viz.panels.fuse_callbacks import NUM_SHOWN, FuseCallbacks
+from viz.panels.fuse_flip_callbacks import FlipCallbacks
 from viz.panels.page import build, launch_options
 from viz.panels.players import pack, unpack
 from viz.panels.run_download import file_name, write_run
@@ -83,6 +85,15 @@ def test_show_fills_every_output_and_skips_a_run_already_shown(calls):
     assert "measured at 0.30" in values[3].label
     assert len(calls.show(run, run, None)) == NUM_SHOWN and all(skipped(value) for value in calls.show(run, run, None))
     assert unpack(calls.show(None, None, None)[0])["badge"] == "NO RUN"
+
+
+def test_pictures_wait_while_a_link_leads_to_another_tab(calls):
+    run = fake_run(example_request())
+    assert len(calls.open(run, UNSEEN, None)) == NUM_SHOWN and all(skipped(value) for value in calls.open(run, UNSEEN, None))
+    assert calls.open(run, None, None)[1] is run
+    assert calls.show(run, UNSEEN, None)[1] is run, "another event draws them"
+    flip = FlipCallbacks(calls.session)
+    assert all(skipped(value) for value in flip.show_if_seen(None, UNSEEN)) and len(flip.show_if_seen(None, run)) == len(flip.show(None))
 
 
 def test_another_ratio_redraws_the_choices_of_all_methods_and_another_method_does_not(calls):

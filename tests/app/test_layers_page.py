@@ -42,8 +42,10 @@ def test_kernels_are_verified_at_the_press_of_a_button(opened):
 
 def test_pictures_drawn_behind_another_tab_take_its_width_once_it_is_opened(opened):
     page = opened.page
-    page.get_by_role("tab", name="Fuse", exact=True).click()
-    expect(page.locator("#fuse-kv .js-plotly-plot .main-svg").first).to_be_visible()
+    for tab, width in (("Fuse", 1920), ("Layers", 1400), ("Fuse", 1400)):
+        page.get_by_role("tab", name=tab, exact=True).click()
+        page.locator(f"{'#fuse-kv' if tab == 'Fuse' else '#layers-recall'} .js-plotly-plot .main-svg").first.wait_for()
+        page.set_viewport_size({"width": width, "height": 1080})
     page.wait_for_function(
         """() => [...document.querySelectorAll("#fuse-ttft, #fuse-kv, #fuse-timeline")].every((place) => {
           const plot = place.querySelector(".js-plotly-plot"), drawn = plot && plot.querySelector(".main-svg");

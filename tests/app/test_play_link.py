@@ -124,7 +124,9 @@ def test_a_link_opens_any_tab_and_the_address_follows_the_tabs_and_the_scenario(
         assert query_of(page) == "tab=layers"
         open_tab(page, "Evict")
         wait_for_address(page, "tab=evict")
+        expect(page.locator("#fuse-results .js-plotly-plot, #fuse-cards .fs-card")).to_have_count(0)
         open_tab(page, "Fuse")
+        page.locator("#fuse-kv .js-plotly-plot .main-svg").first.wait_for()
         page.wait_for_function("() => !window.location.search.includes('tab=')")
         assert "sc=" not in query_of(page)
         page.get_by_label("Scenario").first.click()

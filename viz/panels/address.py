@@ -12,7 +12,10 @@ from typing import Final, NamedTuple
 import gradio as gr
 
 FIRST_TAB: Final = "fuse"
+HERE: Final = (None, FIRST_TAB)
 FIRST_VIEW: Final = "rates"
+# Stands in the place of what the first tab shows while a link has led to another one: it draws its pictures when it is looked at.
+UNSEEN: Final = "unseen"
 HUB_SPACES: Final = "https://huggingface.co/spaces/"
 # What is looked at in a run, and everything of the address that belongs to one tab.
 OF_RUN: Final = ("m", "look", "r", "L", "tok", "t", "z", "scene")
@@ -64,22 +67,26 @@ def link_base(environ: Mapping[str, str] = os.environ) -> str:
     return f"https://{host}/" if (host := environ.get("SPACE_HOST")) else ""
 
 
-def scenario_of_link(names: Collection[str]) -> Callable[[gr.Request], object]:
-    """Returns a callback whose output is the scenario selector, at what the link asks for."""
+def run_of_link(names: Collection[str], tabs: gr.Tabs) -> Callable[[gr.Request], tuple[object, str | None]]:
+    """Returns a callback whose outputs are the scenario selector, at what the link asks for, and UNSEEN where it leads to another tab.
 
-    def choose(request: gr.Request) -> object:
-        wanted = asked(request.query_params, (), names).scenario
-        return gr.skip() if wanted is None else gr.update(value=wanted)
+    Args:
+        tabs: read when a visitor comes, when all tabs are in it.
+    """
+
+    def choose(request: gr.Request) -> tuple[object, str | None]:
+        wanted = asked(request.query_params, tab_names(tabs), names)
+        return gr.skip() if wanted.scenario is None else gr.update(value=wanted.scenario), None if wanted.tab in HERE else UNSEEN
 
     return choose
 
 
-def tab_of_link(names: Collection[str]) -> Callable[[gr.Request], object]:
+def tab_of_link(tabs: gr.Tabs) -> Callable[[gr.Request], object]:
     """Returns a callback whose output is the tabs, at what the link asks for."""
 
     def choose(request: gr.Request) -> object:
-        wanted = asked(request.query_params, names, ()).tab
-        return gr.skip() if wanted in (None, FIRST_TAB) else gr.Tabs(selected=wanted)
+        wanted = asked(request.query_params, tab_names(tabs), ()).tab
+        return gr.skip() if wanted in HERE else gr.Tabs(selected=wanted)
 
     return choose
 
@@ -99,14 +106,17 @@ def load_of_link(loads: Collection[str], views: Collection[str]) -> Callable[[gr
     return choose
 
 
-def follow(tabs: gr.Tabs, scenario: gr.Dropdown, key: str = "tab", first: str = FIRST_TAB) -> tuple[str, ...]:
-    """Lets the address follow the tabs, under `key`, and the scenario; returns the names of the tabs."""
-    own = [tab for tab in tabs.children if isinstance(tab, gr.Tab)]
-    for tab in own:
+def tab_names(tabs: gr.Tabs) -> tuple[str, ...]:
+    """Returns the names of the tabs, as links have them."""
+    return tuple(str(tab.id) for tab in tabs.children if isinstance(tab, gr.Tab))
+
+
+def follow(tabs: gr.Tabs, scenario: gr.Dropdown, key: str = "tab", first: str = FIRST_TAB) -> None:
+    """Lets the address follow the tabs, under `key`, and the scenario."""
+    for tab in (tab for tab in tabs.children if isinstance(tab, gr.Tab)):
         script = _script(key, json.dumps(str(tab.id)), first)
         tab.select(None, None, None, js=script, show_progress="hidden", api_visibility="private")
     scenario.input(None, [scenario], None, js=_script("sc", "chosen", ""), show_progress="hidden", api_visibility="private")
-    return tuple(str(tab.id) for tab in own)
 
 
 def _script(key: str, value: str, first: str) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from viz.panels.address import FIRST_VIEW, follow, load_of_link
+from viz.panels.address import FIRST_VIEW, follow, load_of_link, tab_names
 from viz.panels.contract import SessionLike
 from viz.panels.evict_callbacks import EvictCallbacks
 from viz.panels.evict_controls import EvictControls, build_evict_controls
@@ -68,10 +68,10 @@ def build_evict(session: SessionLike, tab: gr.Tab, page: gr.Blocks) -> None:
         tab,
         show_film,
     )
-    names = follow(views, controls.workload, "view", FIRST_VIEW)
+    follow(views, controls.workload, "view", FIRST_VIEW)
     refit_on_select(views)
     page.load(None, None, None, js=WITHOUT_BASE, queue=False, **QUIET)
-    page.load(load_of_link(replays.workload_names(), names), None, [controls.workload, views], queue=False, **QUIET)
+    page.load(load_of_link(replays.workload_names(), tab_names(views)), None, [controls.workload, views], queue=False, **QUIET)
 
 
 def _wire(

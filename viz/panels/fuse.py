@@ -3,7 +3,7 @@
 import gradio as gr
 
 from engine.types import Run
-from viz.panels.address import scenario_of_link
+from viz.panels.address import UNSEEN, run_of_link
 from viz.panels.contract import RunFiles, SessionLike
 from viz.panels.fuse_callbacks import FuseCallbacks
 from viz.panels.fuse_controls import Controls, build_controls
@@ -18,8 +18,8 @@ QUIET = {"show_progress": "hidden", "api_visibility": "private"}
 ENGINE = {"concurrency_id": "engine", "concurrency_limit": 16}
 
 
-def build_fuse(session: SessionLike, files: RunFiles, page: gr.Blocks) -> RunViewer:
-    """Builds the tab and returns what other tabs show runs with. Call inside a gr.Tab of `page`."""
+def build_fuse(session: SessionLike, files: RunFiles, page: gr.Blocks, tabs: gr.Tabs, tab: gr.Tab) -> RunViewer:
+    """Builds the tab and returns what other tabs show runs with. Call inside `tab`, one of `tabs` of `page`."""
     back = gr.Button("← Back to chat", elem_id="fuse-back", size="md", visible=False)
     banner = player("banner", "fuse-banner", "Result")
     with gr.Row(elem_id="fuse-columns"):
@@ -27,11 +27,25 @@ def build_fuse(session: SessionLike, files: RunFiles, page: gr.Blocks) -> RunVie
             controls = build_controls(session)
         with gr.Column(scale=1, min_width=320, elem_id="fuse-results"):
             results = build_results(session)
-    return _wire(FuseCallbacks(session, files), controls, results, banner, back, page)
+    names = [scenario.name for scenario in session.scenarios()]
+    shown, seen = gr.State(None), gr.State(0)
+    linked = page.load(run_of_link(names, tabs), None, [controls.scenario, shown], queue=False, **QUIET)
+    # Queued: Gradio 6.31 tells of a changed state through its queue alone.
+    tab.select(lambda shown, seen: seen + 1 if shown == UNSEEN else gr.skip(), [shown, seen], [seen], **QUIET)
+    return _wire(FuseCallbacks(session, files), controls, results, banner, back, shown, linked, seen)
 
 
-def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr.HTML, back: gr.Button, page: gr.Blocks) -> RunViewer:
-    run, shown, job, lent = gr.State(None), gr.State(None), gr.State(None), gr.State(None)
+def _wire(
+    calls: FuseCallbacks,
+    controls: Controls,
+    results: Results,
+    banner: gr.HTML,
+    back: gr.Button,
+    shown: gr.State,
+    linked: gr.events.Dependency,
+    seen: gr.State,
+) -> RunViewer:
+    run, job, lent = gr.State(None), gr.State(None), gr.State(None)
     buttons = [controls.run, controls.stop]
     show_in = [run, shown, results.method]
     show_out = [
@@ -46,7 +60,7 @@ def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr
         *results.of_method,
         *results.of_choices,
     ]
-    flipped = wire_flip(calls.session, results.flip, run, ENGINE)
+    flipped = wire_flip(calls.session, results.flip, run, shown, ENGINE)
 
     def show(event: gr.events.Dependency) -> gr.events.Dependency:
         event.then(_way_back, [run, lent], [back], queue=False, **QUIET)
@@ -72,10 +86,9 @@ def _wire(calls: FuseCallbacks, controls: Controls, results: Results, banner: gr
     stopped.then(calls.settled, None, [results.status, *buttons], queue=False, **QUIET)
 
     chosen_out = [controls.scenario, controls.question, controls.chunks, run, results.status]
-    names = [scenario.name for scenario in calls.session.scenarios()]
-    linked = page.load(scenario_of_link(names), None, [controls.scenario], queue=False, **QUIET)
     opened = linked.then(calls.choose_scenario, [controls.scenario], chosen_out, queue=False, **QUIET)
-    show(opened)
+    flipped.after(opened.then(calls.open, show_in, show_out, **QUIET))
+    flipped.after(seen.change(calls.show, show_in, show_out, **QUIET))
     show(controls.scenario.input(calls.choose_scenario, [controls.scenario], chosen_out, queue=False, **QUIET))
 
     look_in, look_out = [run, results.method, results.preview], [results.preview_note, *results.of_method]

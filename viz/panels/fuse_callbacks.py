@@ -10,6 +10,7 @@ import gradio as gr
 from engine.errors import EngineError
 from engine.types import Run
 from viz import theme
+from viz.panels.address import UNSEEN
 from viz.panels.contract import RunFiles, SessionLike
 from viz.panels.fuse_place import server_of
 from viz.panels.fuse_view import choice_view, finished, first_method, method_view, preview_label, preview_note, progress, run_view, status
@@ -52,7 +53,11 @@ class FuseCallbacks:
         except EngineError as error:
             yield [failed(error), gr.skip()]
 
-    def show(self, run: Run | None, shown: Run | None, wanted: str | None) -> Outputs:
+    def open(self, run: Run | None, shown: Run | str | None, wanted: str | None) -> Outputs:
+        """Returns what `show` does for the run that the page opens with, nothing where the link leads to another tab."""
+        return [gr.skip()] * NUM_SHOWN if shown == UNSEEN else self.show(run, shown, wanted)
+
+    def show(self, run: Run | None, shown: Run | str | None, wanted: str | None) -> Outputs:
         """Returns banner, shown run, picture selector, preview, note, download, model line, then RunView, MethodView and ChoiceView."""
         if run is shown and run is not None:
             return [gr.skip()] * NUM_SHOWN

@@ -83,10 +83,11 @@ def build_flip(session: SessionLike) -> Flip:
     return Flip(question, method, compare, stop, status, note, figure, cards, chunks)
 
 
-def wire_flip(session: SessionLike, flip: Flip, run: gr.State, engine: dict[str, object]) -> WiredFlip:
+def wire_flip(session: SessionLike, flip: Flip, run: gr.State, shown: gr.State, engine: dict[str, object]) -> WiredFlip:
     """Wires the panel.
 
     Args:
+        shown: the run whose pictures are drawn, or UNSEEN.
         engine: how events that use the engine are queued.
     """
     calls, job, pair = FlipCallbacks(session), gr.State(None), gr.State(None)
@@ -109,6 +110,6 @@ def wire_flip(session: SessionLike, flip: Flip, run: gr.State, engine: dict[str,
 
     def after(event: gr.events.Dependency) -> gr.events.Dependency:
         offered = event.then(calls.offer, [run, flip.question, pair], [flip.question, pair], queue=False, **QUIET)
-        return offered.then(calls.show, [pair], flip.shown, **QUIET)
+        return offered.then(calls.show_if_seen, [pair, shown], flip.shown, **QUIET)
 
     return WiredFlip(after, pair)

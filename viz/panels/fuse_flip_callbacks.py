@@ -9,8 +9,9 @@ import gradio as gr
 
 from engine.errors import EngineError
 from engine.types import FusionRequest, Run
+from viz.panels.address import UNSEEN
 from viz.panels.contract import SessionLike
-from viz.panels.fuse_flip_view import FlipJob, FlipPair, flip_job, flip_pair, flip_view, next_questions
+from viz.panels.fuse_flip_view import FlipJob, FlipPair, FlipView, flip_job, flip_pair, flip_view, next_questions
 from viz.panels.fuse_view import progress, status
 from viz.panels.live import buttons, failed, settled, thinned, waiting_buttons
 from viz.panels.players import pack
@@ -57,6 +58,10 @@ class FlipCallbacks:
     def show(self, pair: FlipPair | None) -> Outputs:
         """Returns the values of FlipView."""
         return [pack(value) if value is None or isinstance(value, dict | str) else value for value in flip_view(pair)]
+
+    def show_if_seen(self, pair: FlipPair | None, shown: Run | str | None) -> Outputs:
+        """Returns what `show` does, nothing where the tab has not been looked at."""
+        return [gr.skip()] * len(FlipView._fields) if shown == UNSEEN else self.show(pair)
 
     def offer(self, run: Run | None, current: Any, pair: FlipPair | None) -> Outputs:
         """Returns the questions to pick from beside a run, and the pair where it is about the same chunks."""

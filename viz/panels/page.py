@@ -45,8 +45,8 @@ def build(session: SessionLike, files: RunFiles | None = None) -> gr.Blocks:
             gr.api(endpoint.call, api_name=endpoint.name, api_visibility=visibility, **ENGINE)
         gr.HTML(HEADER, apply_default_css=False, js_on_load=None)
         with gr.Tabs(selected="fuse", overflow_behavior="wrap") as tabs:
-            with gr.Tab("Fuse", id="fuse"):
-                viewer = build_fuse(session, files, page)
+            with gr.Tab("Fuse", id="fuse") as fuse:
+                viewer = build_fuse(session, files, page, tabs, fuse)
             with gr.Tab("Chat", id="chat") as chat:
                 build_chat(session, viewer, chat, tabs, page)
             with gr.Tab("Play", id="play") as play:
@@ -61,9 +61,9 @@ def build(session: SessionLike, files: RunFiles | None = None) -> gr.Blocks:
                 build_layers(session, layers)
                 build_kernels(session)
         show_in(viewer, compare, tabs)
-        names = follow(tabs, viewer.scenario)
+        follow(tabs, viewer.scenario)
         refit_on_select(tabs)
-        viewer.opened.then(tab_of_link(names), None, [tabs], queue=False, show_progress="hidden", api_visibility="private")
+        viewer.opened.then(tab_of_link(tabs), None, [tabs], queue=False, show_progress="hidden", api_visibility="private")
         compare.file_opened.then(claims.show, [compare.opened], [claims.view], show_progress="hidden", api_visibility="private")
     page.queue(default_concurrency_limit=4, max_size=32)
     return page

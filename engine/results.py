@@ -83,6 +83,7 @@ class Row:
     Args:
         N: median number of document tokens; q: of question tokens.
         limit: most that the speed-up could be by the tokens computed; limit_share: share of it that was reached.
+        work_limit, work_limit_share: the same by the operations computed: tokens chosen late attend to more keys. None where not counted.
         parts_s: median seconds by what the device was doing.
         context: what the chunks had seen when their caches were computed.
         break_even: requests after which the saved time has paid for the caches, None for never or not known.
@@ -98,6 +99,8 @@ class Row:
     limit: float | None = None
     probe_share: float | None = None
     limit_share: float | None = None
+    work_limit: float | None = None
+    work_limit_share: float | None = None
     parts_s: dict[str, float] = field(default_factory=dict)
     rouge_l: float | None = None
     f1: float | None = None

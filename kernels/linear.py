@@ -14,7 +14,7 @@ class Linear:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        self.bias = bias
+        self.bias, self.num_weights = bias, weight.numel()
         self._is_packed = weight.device.type == "cpu" and weight.dtype == float32 and fastest_products().weights
         self._weight = packed(weight) if self._is_packed else weight
 

@@ -14,6 +14,7 @@ from engine.bench.configs import Config
 from engine.bench.data import Sample
 from engine.bench.journal import Journal, content_key
 from engine.bench.records import SampleRecord, record_of
+from engine.bench.work import work_of
 from engine.compare import Comparison, contexts_of
 from engine.errors import BadRequest
 from engine.fusion.base import FusionMethod
@@ -160,7 +161,7 @@ def _measure_one(runtime: Runtime, job: Job, index: int, journal: Journal, path:
     run = Comparison(runtime, request, prepared).run(job.methods(), notices, job.generate)
     if path is not None:
         save_run(run, path)
-    journal.append(record_of(index, sample, run, prepared.chunks, job.generate))
+    journal.append(record_of(index, sample, run, prepared.chunks, job.generate, work_of(runtime.decoder)))
 
 
 def _prepare(runtime: Runtime, request: FusionRequest, job: Job) -> Prepared:

@@ -163,7 +163,9 @@ def _gflop(event: Event) -> float:
     """Returns 1e9 floating point operations of one call of a matrix product; 0 of anything else."""
     if event.name == FUSED_ATTENTION and len(event.shapes) > 1:
         (batch, heads, rows, dim), keys = event.shapes[0], event.shapes[1][2]
-        return 4e-9 * batch * heads * rows * keys * dim
+        # As many rows as keys is a whole prompt, whose rows see no key behind them.
+        pairs = rows * (rows + 1) / 2 if rows == keys else rows * keys
+        return 4e-9 * batch * heads * pairs * dim
     if event.name not in PRODUCTS:
         return 0.0
     left, right = [shape for shape in event.shapes if len(shape) in (2, 3)][:2]

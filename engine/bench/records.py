@@ -7,6 +7,7 @@ import numpy as np
 
 from engine.bench.configs import FULL
 from engine.bench.data import Sample
+from engine.bench.work import Work
 from engine.types import MethodRun, Run, RunChunk
 
 
@@ -22,6 +23,7 @@ class MethodRecord:
         kv_keys, kv_values: relative distance to full prefill's, mean over layers from 1 on (layer 0 is exact).
         answered: a gold answer stands in the answer; same_answer: it equals full prefill's token for token.
         answer: None where none was written.
+        work_share: of full prefill's floating point operations, without the probe's.
     """
 
     label: str
@@ -41,6 +43,7 @@ class MethodRecord:
     kl_to_full: float | None
     span_recall: float | None
     answer: str | None
+    work_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +76,14 @@ class SampleRecord:
 
 
 def record_of(
-    index: int, sample: Sample, run: Run, chunks: Mapping[str, Sequence[RunChunk]], generate: frozenset[str] | None
+    index: int, sample: Sample, run: Run, chunks: Mapping[str, Sequence[RunChunk]], generate: frozenset[str] | None, work: Work
 ) -> SampleRecord:
     """Returns what is kept of a run.
 
     Args:
         chunks: by context, the chunks whose caches were prepared.
         generate: labels of the methods that wrote an answer, None for all.
+        work: what the model's layers take.
     """
     reads = [span for method in run.methods for span in method.spans if span.lane == "disk" and span.size_bytes]
     return SampleRecord(
@@ -88,7 +92,7 @@ def record_of(
         is_yes_no=sample.is_yes_no,
         num_doc_tokens=run.num_doc_tokens,
         num_question_tokens=len(run.tokens) - run.question_start,
-        methods=tuple(_method(run, method, generate is None or method.method in generate) for method in run.methods),
+        methods=tuple(_method(run, method, generate is None or method.method in generate, work) for method in run.methods),
         builds={context: _build(own, run.num_doc_tokens) for context, own in chunks.items()},
         disk_bytes=sum(span.size_bytes for span in reads),
         disk_s=sum(span.end_s - span.start_s for span in reads),
@@ -96,7 +100,7 @@ def record_of(
     )
 
 
-def _method(run: Run, method: MethodRun, written: bool) -> MethodRecord:
+def _method(run: Run, method: MethodRun, written: bool, work: Work) -> MethodRecord:
     quality, distance = method.quality, method.kv_distance
     total = len(run.tokens) * run.num_layers
     computed = int(method.layer_rows.sum()) if method.layer_rows is not None else len(method.rows) * run.num_layers
@@ -121,6 +125,7 @@ def _method(run: Run, method: MethodRun, written: bool) -> MethodRecord:
         kl_to_full=quality.kl_to_full,
         span_recall=quality.span_recall,
         answer=method.answer if written else None,
+        work_share=work.share(run, method),
     )
 
 

@@ -34,6 +34,7 @@ def _row(columns: Columns, config: Config, costs: Sequence[Mapping[str, object]]
     speedups = [f.ttft_s / m.ttft_s for m, f in zip(own, full, strict=True)]
     shares = [m.parts_s["probe"] / f.ttft_s for m, f in zip(own, full, strict=True)]
     limits = [_limit(config, record, share) for record, share in zip(records, shares, strict=True)]
+    by_work = _work_limits(config, own, shares)
     means = {name: interval(columns.of(config.label, name)) for name in MEANS}
     ttft_s = spread([method.ttft_s for method in own])
     return {
@@ -47,6 +48,8 @@ def _row(columns: Columns, config: Config, costs: Sequence[Mapping[str, object]]
         "limit": statistics.median(limits),
         "probe_share": statistics.median(shares),
         "limit_share": statistics.median(gain / most for gain, most in zip(speedups, limits, strict=True)),
+        "work_limit": statistics.median(by_work) if by_work else None,
+        "work_limit_share": statistics.median(gain / most for gain, most in zip(speedups, by_work, strict=True)) if by_work else None,
         "parts_s": {part: statistics.median(method.parts_s[part] for method in own) for part in own[0].parts_s},
         **{name: found.value if found else None for name, found in means.items()},
         "same_answer": _mean(columns.of(config.label, "same_answer")),
@@ -65,6 +68,18 @@ def _limit(config: Config, record: SampleRecord, probe_share: float) -> float:
     if config.method == FULL:
         return 1.0
     return 1.0 / ((config.ratio or 0.0) + record.num_question_tokens / record.num_doc_tokens + probe_share)
+
+
+def _work_limits(config: Config, own: Sequence[MethodRecord], shares: Sequence[float]) -> list[float]:
+    """Returns the limit of each sample by its arithmetic, 1 / (work + s): tokens chosen late in a prompt attend to more keys than others.
+
+    [] where a record is of a version that did not count.
+    """
+    if config.method == FULL:
+        return [1.0] * len(own)
+    if any(method.work_share is None for method in own):
+        return []
+    return [1.0 / (method.work_share + share) for method, share in zip(own, shares, strict=True)]
 
 
 def _named(found: Interval | None, name: str = "mean") -> dict[str, float] | None:

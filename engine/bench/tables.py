@@ -22,7 +22,7 @@ def print_results(result: Mapping[str, object]) -> None:
 
 def print_rows(rows: Sequence[Mapping[str, object]]) -> None:
     """Prints one line a method and ratio."""
-    header = ("method", "ratio", "TTFT s", "speed-up", "of limit", "answered", "ROUGE-L", "F1", "gold NLL", "KL to full")
+    header = ("method", "ratio", "TTFT s", "speed-up", "of limit", "by work", "answered", "ROUGE-L", "F1", "gold NLL", "KL to full")
     print_table(
         header,
         [
@@ -32,6 +32,7 @@ def print_rows(rows: Sequence[Mapping[str, object]]) -> None:
                 _number(r["ttft_s"]["median"]),
                 f"{r['speedup']['median']:.2f} [{r['speedup']['lo']:.2f}, {r['speedup']['hi']:.2f}]",
                 f"{100 * r['limit_share']:.0f} %",
+                "-" if r["work_limit_share"] is None else f"{100 * r['work_limit_share']:.0f} %",
                 "-" if r["answered"] is None else f"{100 * r['answered']:.0f} %",
                 *(_number(r[name]) for name in ("rouge_l", "f1", "gold_nll")),
                 "-" if r["kl_to_full"] is None else _interval(r["kl_to_full"]),

@@ -127,17 +127,20 @@ def test_a_row_holds_medians_means_and_intervals():
         sample_record(
             0,
             method_record("full", 4.0, 0.0, f1=1.0, same_answer=True),
-            method_record("qcfuse@0.1", 2.0, 0.1, f1=0.5, kv_keys=0.2, kv_values=0.4),
+            method_record("qcfuse@0.1", 2.0, 0.1, f1=0.5, kv_keys=0.2, kv_values=0.4, work_share=0.25),
         ),
         sample_record(
             1,
             method_record("full", 4.0, 0.0, f1=0.0, same_answer=True),
-            method_record("qcfuse@0.1", 1.0, 0.3, f1=None, kv_keys=0.4, kv_values=0.6),
+            method_record("qcfuse@0.1", 1.0, 0.3, f1=None, kv_keys=0.4, kv_values=0.6, work_share=0.2),
         ),
     ]
     full, own = summary_rows(made, (Config("full", None), Config("qcfuse", 0.1)), [])
     assert own["speedup"]["median"] == 3.0 and own["ttft_s"] == {"median": 1.5, "min": 1.0, "max": 2.0}
     assert own["limit"] == pytest.approx(1 / (0.1 + 10 / 100)) and own["limit_share"] == pytest.approx(3 / 5)
+    assert own["work_limit"] == pytest.approx(4.5) and own["work_limit_share"] == pytest.approx((2 / 4 + 4 / 5) / 2)
+    older = summary_rows(records([(4.0, 0.0), (2.0, 0.1), (2.0, 0.1), (2.0, 0.1)]), CONFIGS, [])[1]
+    assert older["work_limit"] is None and older["work_limit_share"] is None and older["limit_share"]
     assert own["kl_to_full"]["mean"] == pytest.approx(0.2) and own["kv_distance"] == pytest.approx({"keys": 0.3, "values": 0.5})
     assert own["f1"] == 0.5 and own["intervals"]["f1"] == {"mean": 0.5, "lo": 0.5, "hi": 0.5}
     assert own["rouge_l"] is None and own["intervals"]["rouge_l"] is None and own["same_answer"] is None

@@ -30,3 +30,5 @@ def test_torchs_own_attention_counts_both_its_products():
     event = Event("aten::_scaled_dot_product_flash_attention_for_cpu", ((1, 3, 20, 16), (1, 3, 50, 16), (1, 3, 50, 16)), 5, 4.0)
     part = parts_of([event], WEIGHTS)[1]
     assert (part.calls, part.gflop) == (5, pytest.approx(5 * 2 * 2e-9 * 3 * 20 * 50 * 16))
+    whole = Event("aten::_scaled_dot_product_flash_attention_for_cpu", ((1, 3, 20, 16), (1, 1, 20, 16), (1, 1, 20, 16)), 1, 4.0)
+    assert parts_of([whole], WEIGHTS)[1].gflop == pytest.approx(2 * 2e-9 * 3 * (20 * 21 / 2) * 16), "no row sees a key behind it"

@@ -22,7 +22,7 @@ def without_times(result):
     """Returns what does not depend on how fast the machine was or how often the run was stopped."""
     timed = ("peak_memory_gib", "resumed", "command", "provenance", "latency_at_equal_quality", "costs")
     kept = {name: value for name, value in result.items() if name not in timed}
-    slow = ("ttft_s", "speedup", "limit", "limit_share", "probe_share", "parts_s", "break_even")
+    slow = ("ttft_s", "speedup", "limit", "limit_share", "work_limit", "work_limit_share", "probe_share", "parts_s", "break_even")
     kept["rows"] = [{name: value for name, value in row.items() if name not in slow} for row in result["rows"]]
     kept["comparisons"] = [entry for entry in result["comparisons"] if not entry["metric"].startswith("ttft")]
     kept["equal"] = [

@@ -15,7 +15,6 @@ from viz.panels.evict_live_callbacks import LiveCallbacks
 from viz.panels.evict_results import EvictResults, build_inside, build_rates
 from viz.panels.fuse import ENGINE
 from viz.panels.players import player
-from viz.panels.refit import refit_on_select
 
 QUIET = {"show_progress": "hidden", "api_visibility": "private"}
 INTRO = """
@@ -69,7 +68,6 @@ def build_evict(session: SessionLike, tab: gr.Tab, page: gr.Blocks) -> None:
         show_film,
     )
     follow(views, controls.workload, "view", FIRST_VIEW)
-    refit_on_select(views)
     page.load(None, None, None, js=WITHOUT_BASE, queue=False, **QUIET)
     page.load(load_of_link(replays.workload_names(), tab_names(views)), None, [controls.workload, views], queue=False, **QUIET)
 

@@ -17,7 +17,7 @@ from viz.panels.fuse import ENGINE, build_fuse
 from viz.panels.kernels import build_kernels
 from viz.panels.layers import build_layers
 from viz.panels.play import build_play
-from viz.panels.refit import refit_on_select
+from viz.panels.plots import draw_what_is_seen
 from viz.player.assets import style
 
 STYLE = Path(__file__).resolve().parents[2] / "assets" / "fusescope.css"
@@ -39,6 +39,7 @@ def build(session: SessionLike, files: RunFiles | None = None) -> gr.Blocks:
 
         files = runfile
     with gr.Blocks(title="Fusescope", fill_width=True, analytics_enabled=False, delete_cache=(3600, 3600)) as page:
+        draw_what_is_seen(page)
         # Before the tabs, whose events are named by their functions: the first one of a name keeps it.
         for endpoint in endpoints(session):
             visibility = "public" if endpoint.is_listed else "undocumented"
@@ -62,7 +63,6 @@ def build(session: SessionLike, files: RunFiles | None = None) -> gr.Blocks:
                 build_kernels(session)
         show_in(viewer, compare, tabs)
         follow(tabs, viewer.scenario)
-        refit_on_select(tabs)
         viewer.opened.then(tab_of_link(tabs), None, [tabs], queue=False, show_progress="hidden", api_visibility="private")
         compare.file_opened.then(claims.show, [compare.opened], [claims.view], show_progress="hidden", api_visibility="private")
     page.queue(default_concurrency_limit=4, max_size=32)

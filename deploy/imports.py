@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from collections import deque
 from collections.abc import Collection, Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -37,7 +38,11 @@ def check_imports(folder: Path, pinned: Collection[str]) -> int:
 
 
 def _imports(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+    nodes = deque([tree])
+    while nodes:
+        node = nodes.popleft()
+        # Most of a tree is expressions, which hold no import.
+        nodes.extend(child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -1,6 +1,7 @@
 """Imports go one way (design, section 1), and nothing that must stay light pulls in what is heavy."""
 
 import ast
+import functools
 import importlib.metadata
 import subprocess
 import sys
@@ -61,8 +62,9 @@ def sources(*folders: str) -> list[Path]:
     return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
-def imports(path: Path) -> set[str]:
-    """Returns the modules a file imports, wherever in it."""
+@functools.cache
+def imports(path: Path) -> frozenset[str]:
+    """Returns the modules a file imports, wherever in it; several rules ask about each file."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -71,7 +73,7 @@ def imports(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: relative import"
             found |= {node.module or ""}
             found |= {f"{node.module}.{alias.name}" for alias in node.names} if node.module in ("engine", "viz", "kernels") else set()
-    return found - {"engine", "viz"}
+    return frozenset(found - {"engine", "viz"})
 
 
 def within(name: str, allowed: set[str]) -> bool:

@@ -1,9 +1,14 @@
 """Runs the benchmarks as a user does, in a folder of their own, and builds records by hand."""
 
+import atexit
+import functools
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from engine.bench.records import Build, MethodRecord, SampleRecord
@@ -26,7 +31,63 @@ def environment(home, cache="cache"):
     }
 
 
+class Host:
+    """A process that has imported the libraries, and starts one command at a time in a fork of itself."""
+
+    def __init__(self):
+        script = Path(__file__).with_name("command_host.py")
+        env = environment(Path())
+        # Unbuffered, as what has been read ahead is not seen when it is asked whether a status is there.
+        self._process = subprocess.Popen([sys.executable, str(script)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self._folder = tempfile.TemporaryDirectory(prefix="commands-")
+        atexit.register(self.close)
+
+    def start(self, home, module, *args, cache="cache"):
+        files = {name: str(Path(self._folder.name) / name) for name in ("output", "errors")}
+        for file in files.values():
+            Path(file).write_bytes(b"")
+        job = {"module": module, "args": args, "folder": str(ROOT), "env": environment(home, cache), **files}
+        self._process.stdin.write(json.dumps(job).encode() + b"\n")
+        return Command(int(self._process.stdout.readline()), self._process.stdout, files)
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait(20)
+        self._folder.cleanup()
+
+
+class Command:
+    """A command that a host has started."""
+
+    def __init__(self, pid, statuses, files):
+        self.pid, self._statuses, self._files = pid, statuses, files
+
+    def is_running(self):
+        return not select.select([self._statuses], [], [], 0)[0]
+
+    def send_signal(self, how):
+        os.kill(self.pid, how)
+
+    def finish(self, timeout_s=300):
+        """Returns the status, output and errors of the command once it has ended."""
+        if not select.select([self._statuses], [], [], timeout_s)[0]:
+            self.send_signal(signal.SIGKILL)
+        status, texts = int(self._statuses.readline()), {name: Path(file).read_text() for name, file in self._files.items()}
+        return subprocess.CompletedProcess(self.pid, status, texts["output"], texts["errors"])
+
+
+@functools.cache
+def host():
+    return Host()
+
+
 def run(home, *args, cache="cache"):
+    """Runs a command in a fork of a process that has imported what is not ours, which takes most of a command's time."""
+    return host().start(home, *args, cache=cache).finish()
+
+
+def run_alone(home, *args, cache="cache"):
+    """Runs a command in a process of its own from the first import on."""
     env = environment(home, cache)
     return subprocess.run(command(*args), cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from bench_commands import ROOT, environment, last_json, run
+from bench_commands import ROOT, environment, last_json, run, run_alone
 
 from engine.bench.__main__ import main
 
@@ -58,7 +58,7 @@ def test_validate_prints_what_is_odd(home):
     report = last_json(run(home, *args, "--model", str(home / "model")))
     assert report["n"] == 3 and report["over_context"] == ["long"] and report["yes_no"] == ["y"]
     assert report["without_gold"] == ["long"] and "line 4" in report["bad_lines"][0]
-    assert last_json(run(home, *args))["over_context"] is None
+    assert last_json(run_alone(home, *args))["over_context"] is None
 
 
 def test_prefill_agrees_with_transformers(home):
@@ -71,7 +71,7 @@ def test_prefill_agrees_with_transformers(home):
 
 def test_calibrate_files_a_table_that_is_then_used(home):
     data = str(home / "data.jsonl")
-    result = last_json(run(home, "engine.model.calibrate", "--data", data, "--n", "3"))
+    result = last_json(run_alone(home, "engine.model.calibrate", "--data", data, "--n", "3"))
     assert sorted(row["layer"] for row in result["rows"]) == [1, 2, 3]
     assert Path(result["path"]).is_file() and set(result["layers"]) <= {1, 2, 3}
     rows = last_json(run(home, "engine.bench", "fuse", "--data", data, "--n", "1", "--ratios", "0.5", "--repeats", "1", "--json"))
@@ -80,7 +80,7 @@ def test_calibrate_files_a_table_that_is_then_used(home):
 
 def test_ask_prints_answers_tokens_and_times(home):
     options = ("--repeats", "1", "--max-new-tokens", "2", "--save", str(home / "a.run.json.gz"))
-    done = run(home, "engine.ask", "--scenario", "harbour-museum", "q1", *options)
+    done = run_alone(home, "engine.ask", "--scenario", "harbour-museum", "q1", *options)
     assert done.returncode == 0, done.stderr
     for words in ("LIVE", "gold:", "full: first token after", "qcfuse: first token after", "recomputed, best first:", "ROUGE-L"):
         assert words in done.stdout

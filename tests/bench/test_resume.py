@@ -2,11 +2,10 @@
 
 import json
 import signal
-import subprocess
 import time
 
 import pytest
-from bench_commands import ROOT, command, environment, last_json, run
+from bench_commands import host, last_json, run, run_alone
 
 from engine.runfile import load_run
 
@@ -34,30 +33,21 @@ def without_times(result):
 
 @pytest.fixture(scope="module")
 def unbroken(home):
-    return last_json(run(home, *arguments(home), cache="unbroken"))
+    return last_json(run_alone(home, *arguments(home), cache="unbroken"))
 
 
 def stopped(home, cache, how):
     """Runs the benchmark until its first sample is on disk, stops it and returns its status, stderr and kept lines."""
-    process = subprocess.Popen(
-        command(*arguments(home)),
-        cwd=ROOT,
-        env=environment(home, cache),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A suite started in the background ignores Ctrl-C, and what it starts would too.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    command = host().start(home, *arguments(home), cache=cache)
     folder, deadline = home / cache / "bench", time.monotonic() + 120
     while not any(b"\n" in path.read_bytes() for path in folder.glob("*.jsonl")):
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1]
+        assert command.is_running() and time.monotonic() < deadline, command.finish(0).stderr
         time.sleep(0.005)
-    process.send_signal(how)
-    output, errors = process.communicate(timeout=60)
-    assert not output
+    command.send_signal(how)
+    done = command.finish(60)
+    assert not done.stdout
     (path,) = folder.glob("*.jsonl")
-    return process.returncode, errors, path
+    return done.returncode, done.stderr, path
 
 
 def test_ctrl_c_keeps_finished_samples_and_says_how_to_go_on(home, unbroken):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from bench_commands import last_json, run
+from bench_commands import last_json, run_alone
 
 from engine.bench.soak import report, slope_per_100
 from engine.bench.soak_work import KINDS, MIX, Done, Work, chats, perform, plan, replay_work
@@ -51,7 +51,7 @@ def test_a_server_that_is_not_there_is_an_error_and_not_an_exception():
 
 
 def test_a_short_soak_finds_every_answer_as_given_alone(home):
-    found = last_json(run(home, "engine.bench", "soak", "--requests", "32", "--clients", "4", "--json"))
+    found = last_json(run_alone(home, "engine.bench", "soak", "--requests", "32", "--clients", "4", "--json"))
     assert (found["requests"], found["errors"], found["mismatches"]) == (32, 0, 0), found["examples"]
     assert found["compared"] > 12 and found["rss_slope_mb_per_100"] is not None and found["p95_wait_s"] >= 0
     assert {row["kind"] for row in found["rows"]} == set(KINDS) and found["provenance"]["model"]
@@ -59,5 +59,5 @@ def test_a_short_soak_finds_every_answer_as_given_alone(home):
 
 @pytest.mark.parametrize("words", [["--clients", "0"], ["--clients", "100"], ["--requests", "3"]], ids=" ".join)
 def test_a_bad_call_is_one_sentence(home, words):
-    done = run(home, "engine.bench", "soak", *words)
+    done = run_alone(home, "engine.bench", "soak", *words)
     assert done.returncode == 2 and done.stderr.strip().endswith(".") and "Traceback" not in done.stderr

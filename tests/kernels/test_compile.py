@@ -14,10 +14,16 @@ MAX_SPILL_BYTES = 64
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """Returns what the compiler says of every kernel on every architecture, compiled in a process without the interpreter."""
+def compiled(pytestconfig, tmp_path_factory):
+    """Returns what the compiler says of every kernel on every architecture, compiled in a process without the interpreter.
+
+    Triton keeps in pytest's cache what it compiled, by the kernels' sources, the options and the versions of all compilers; a kernel is
+    compiled again as soon as any of them is another.
+    """
+    cache = getattr(pytestconfig, "cache", None)
+    folder = cache.mkdir("triton") if cache else tmp_path_factory.mktemp("triton")
     env = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    env |= {"TRITON_CACHE_DIR": str(tmp_path_factory.mktemp("triton")), "CUDA_VISIBLE_DEVICES": ""}
+    env |= {"TRITON_CACHE_DIR": str(folder), "CUDA_VISIBLE_DEVICES": ""}
     command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("compile_kernels.py"))]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

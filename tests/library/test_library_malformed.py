@@ -155,9 +155,10 @@ def test_hostile_archives_are_refused(outcomes, name):
 def test_nothing_of_a_refused_file_stays(tmp_path):
     library = open_library(tmp_path / "data", replace(LIMITS, parse_time_s=60))
     before = {path for path in tmp_path.rglob("*")}
+    hostile = crafted()
     for name in ("laughs.docx", "cycle.pdf", "bomb.docx"):
         with pytest.raises(EngineError):
-            library.add("visitor-1", "Lamps", name, crafted()[name])
+            library.add("visitor-1", "Lamps", name, hostile[name])
     assert {path for path in tmp_path.rglob("*")} == before
     assert not [info for info in library.libraries("visitor-1") if not info.is_shared]
     assert library.add("visitor-1", "Lamps", "note.txt", b"The next one works.").num_chunks == 1

@@ -1,5 +1,7 @@
 """Generated workloads: seeds, shapes, arrivals, predictions, and how blocks are numbered and typed."""
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,12 @@ from engine.prefix.workloads.generate import MIXTURES, generate
 from engine.prefix.workloads.stream import block_kinds
 
 
+@pytest.fixture(scope="module")
+def made():
+    """Generates each workload once, for tests that only look at it: a name and a seed always give the same."""
+    return functools.cache(generate)
+
+
 def test_generated_workloads_are_reproducible():
     first, again, other = generate("balanced", 3), generate("balanced", 3), generate("balanced", 4)
     for name in ("time_s", "path", "kind", "session"):
@@ -22,17 +30,17 @@ def test_generated_workloads_are_reproducible():
 
 
 @pytest.mark.parametrize("name", ["multi_turn_dominant", "balanced", "single_turn_dominant", "tool_use"])
-def test_generated_mixes_have_their_shape(name):
-    workload = generate(name, 0)
+def test_generated_mixes_have_their_shape(made, name):
+    workload = made(name, 0)
     assert abs(workload.num_requests - MIXTURES[name].num_requests) < 30
     assert (np.diff(workload.time_s) >= 0).all() and (workload.num_prompt <= np.diff(workload.starts)).all()
     assert (workload.num_tokens // 16 == workload.num_prompt).all()
-    shares = [float((generate(mix, 0).turn > 0).mean()) for mix in ("multi_turn_dominant", "balanced", "single_turn_dominant")]
+    shares = [float((made(mix, 0).turn > 0).mean()) for mix in ("multi_turn_dominant", "balanced", "single_turn_dominant")]
     assert shares == sorted(shares, reverse=True)
 
 
-def test_half_of_the_shift_is_another_mix():
-    workload = generate("shift", 0)
+def test_half_of_the_shift_is_another_mix(made):
+    workload = made("shift", 0)
     half = workload.num_requests // 2
     assert workload.is_agent[half:].mean() > 2 * workload.is_agent[:half].mean()
 
@@ -60,8 +68,8 @@ def test_a_mixed_block_takes_the_majority_ties_to_the_earlier(kinds):
         assert kind == next(k for k in block if block.count(k) == most)
 
 
-def test_predictions_are_as_right_as_asked():
-    workload = generate("balanced", 0)
+def test_predictions_are_as_right_as_asked(made):
+    workload = made("balanced", 0)
     for accuracy in (0.5, 0.77):
         said = workload.predicted(accuracy, 1).follow_up >= 0.5
         assert (said == workload.goes_on).mean() == pytest.approx(accuracy, abs=0.05)

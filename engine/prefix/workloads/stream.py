@@ -22,9 +22,15 @@ def block_kinds(token_kinds: np.ndarray, block_size: int) -> list[int]:
     """Returns the type of each full block of tokens uint8 [n]: the majority's, ties to the type that comes first in the block."""
     num = len(token_kinds) // block_size
     rows = token_kinds[: num * block_size].reshape(num, block_size)
-    counts = (rows[:, :, None] == np.arange(NUM_TYPES)).sum(1)
-    of_token = np.take_along_axis(counts, rows.astype(np.int64), 1)
-    return rows[np.arange(num), of_token.argmax(1)].tolist()
+    kinds = rows[:, 0].copy()
+    # Few blocks hold more than one type.
+    mixed = np.flatnonzero((rows != rows[:, :1]).any(1))
+    if len(mixed):
+        rows = rows[mixed]
+        counts = (rows[:, :, None] == np.arange(NUM_TYPES)).sum(1)
+        of_token = np.take_along_axis(counts, rows.astype(np.int64), 1)
+        kinds[mixed] = rows[np.arange(len(mixed)), of_token.argmax(1)]
+    return kinds.tolist()
 
 
 class Stream:
@@ -48,8 +54,8 @@ class Stream:
 
     def append(self, spans: Sequence[Span]) -> list[int]:
         """Adds spans for good; returns the path of all full blocks."""
-        self._path = self._blocks(self._extended(spans), self._session)
-        self._kinds = self._extended(spans)
+        kinds = self._extended(spans)
+        self._path, self._kinds = self._blocks(kinds, self._session), kinds
         return self._path
 
     def peek(self, spans: Sequence[Span]) -> list[int]:

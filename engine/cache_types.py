@@ -15,6 +15,7 @@ from engine.errors import BadRequest
 CacheMode = Literal["live", "simulated"]
 QUEUE_NAMES = ("evict first", "structural", "chat", "agent")
 KIND_NAMES = ("system", "user", "tool output", "response", "thinking")
+MAX_SEED = 2**63
 MOST_LIVE_REQUESTS, MOST_LIVE_REPEATS = 200, 5
 MISS_NAMES = ("cold", "evicted", "changed prefix", "shorter than a block")
 
@@ -42,6 +43,8 @@ class ReplayRequest:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.capacity) and self.capacity > 0):
             raise BadRequest(f"The capacity is {self.capacity}; give a share of the distinct blocks below 1, or a number of blocks.")
+        if not isinstance(self.seed, int) or not 0 <= self.seed < MAX_SEED:
+            raise BadRequest(f"The seed is {str(self.seed)[:40]}; it must be a whole number from 0 to {MAX_SEED - 1:,}.")
         if self.accuracy is not None and not 0.0 <= self.accuracy <= 1.0:
             raise BadRequest(f"The predictor's accuracy is {self.accuracy}; it must be a number from 0 to 1.")
 

@@ -104,6 +104,8 @@ def capacity_in_blocks(capacity: float, num_distinct: int) -> int:
     """Returns a capacity in blocks: a share of the distinct blocks below 1, a number of blocks from 1 on. Raises BadRequest."""
     if not (isinstance(capacity, int | float) and np.isfinite(capacity) and capacity > 0):
         raise BadRequest(f"The capacity is {capacity!r}; give a share of the distinct blocks below 1, or a number of blocks.")
+    if not num_distinct:
+        raise BadRequest("The workload has no prompt that fills a block; choose one with longer prompts.")
     blocks = int(capacity) if capacity >= 1 else round(capacity * num_distinct)
     if blocks < 1:
         raise BadRequest(f"The capacity {capacity} of {num_distinct:,} distinct blocks is less than one block; choose a larger share.")

@@ -1,6 +1,7 @@
 """Reads Qwen-Bailian traces (alibaba-edu): one request a line with chained block hashes of 16 tokens and its place in a chat.
 
 Fields: `chat_id`, `parent_chat_id` (-1 for the first), `timestamp` s, `input_length`, `output_length`, `type`, `turn`, `hash_ids`.
+Ids are those of blocks by themselves, so one may come twice in a prompt.
 """
 
 import re
@@ -8,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.prefix.workloads.builder import Arrival, WorkloadBuilder
-from engine.prefix.workloads.lines import Clock, Line, read_lines
+from engine.prefix.workloads.lines import MAX_TOKENS, Clock, read_lines
 from engine.prefix.workloads.mooncake import hash_ids
 from engine.prefix.workloads.workload import Workload
 
 BLOCK_TOKENS = 16
-TYPES = ("text", "search", "image", "file")
+# The to-B, thinking and coder traces name kinds of their own, which the description of the fields leaves out.
+TYPES = ("text", "search", "image", "file", "api", "thinking", "coder")
 
 
 def read_bailian(path: Path, progress: Callable[[int], bool] | None = None) -> Workload:
@@ -29,10 +31,6 @@ def read_bailian(path: Path, progress: Callable[[int], bool] | None = None) -> W
             raise line.broken(f"'type' is {line.value.get('type')!r}; known ones are: {', '.join(TYPES)}")
         parent = line.number("parent_chat_id", least=-1.0)
         chat_of[chat] = chat_of.get(parent, parent) if parent >= 0 else chat
-        turn = int(line.number("turn", least=1.0)) - 1
-        builder.add(Arrival(time_s, chat_of[chat], _length(line), turn=turn), builder.blocks(hash_ids(line)))
+        turn = int(line.number("turn", least=1.0, most=MAX_TOKENS)) - 1
+        builder.add(Arrival(time_s, chat_of[chat], line.tokens("input_length"), turn=turn), builder.blocks(hash_ids(line)))
     return builder.build(("Token types are not recorded and taken as user text.",))
-
-
-def _length(line: Line) -> int:
-    return int(line.number("input_length"))

@@ -11,6 +11,9 @@ from engine.prefix.blocks import NO_PARENT, TokenType
 from engine.prefix.request import UNKNOWN
 from engine.prefix.workloads.workload import Workload
 
+# What a log may need: some gibibytes of memory while it is read.
+MAX_BLOCKS, MAX_PATHS = 10_000_000, 100_000_000
+
 
 class Arrival(NamedTuple):
     """A request's facts beside its blocks, as CacheRequest has them; `session` is any name."""
@@ -37,6 +40,7 @@ class WorkloadBuilder:
         self._arrivals: list[Arrival] = []
         self._paths: list[np.ndarray] = []
         self._num_prompt: list[int] = []
+        self._num_in_paths = 0
 
     def __len__(self) -> int:
         return len(self._arrivals)
@@ -54,6 +58,8 @@ class WorkloadBuilder:
             kinds: token type of each; USER without it. Those of the first time count.
             behind: the block before the first.
             contents: name of what each block holds, whatever stands before it.
+        Raises:
+            BadRequest: there are more than memory is to hold.
         """
         ids, found, parent = self._ids, [], behind
         for i, key in enumerate(keys):
@@ -65,13 +71,22 @@ class WorkloadBuilder:
                 self._content.append(-1 if contents is None else self._contents.setdefault(contents[i], len(self._contents)))
             found.append(number)
             parent = number
+        if len(self._parent) > MAX_BLOCKS:
+            raise self._too_large(f"{MAX_BLOCKS:,} different blocks of {self.block_size} tokens")
         return found
 
     def add(self, arrival: Arrival, path: Sequence[int], num_prompt: int | None = None) -> None:
-        """Adds a request over numbered blocks, all of them the prompt's without `num_prompt`."""
+        """Adds a request over numbered blocks, all of them the prompt's without `num_prompt`. Raises BadRequest where they are too many."""
         self._arrivals.append(arrival)
         self._paths.append(np.asarray(path, np.int32))
         self._num_prompt.append(len(path) if num_prompt is None else num_prompt)
+        self._num_in_paths += len(path)
+        if self._num_in_paths > MAX_PATHS:
+            raise self._too_large(f"{MAX_PATHS:,} blocks in all of its prompts")
+
+    def _too_large(self, limit: str) -> BadRequest:
+        done = f"after {len(self):,} requests"
+        return BadRequest(f"The log {self.name!r} has more than {limit} {done}; choose one with fewer or shorter requests.")
 
     def build(self, notes: tuple[str, ...] = (), until_s: float = math.inf) -> Workload:
         """Returns the workload up to a time, its blocks numbered in order of their first use. Raises BadRequest where it is empty."""

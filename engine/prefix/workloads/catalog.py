@@ -1,17 +1,16 @@
 """Finds a workload by name: a generated one, or a log whose format is told from its first line."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 from engine.errors import BadRequest
 from engine.prefix.workloads.agent_sessions import read_agent_sessions
 from engine.prefix.workloads.arrivals import Arrivals
-from engine.prefix.workloads.azure import read_azure
+from engine.prefix.workloads.azure import FIELDS, read_azure
 from engine.prefix.workloads.bailian import read_bailian
 from engine.prefix.workloads.chats import Tokenize, read_chats
 from engine.prefix.workloads.generate import MIXTURES, generate
-from engine.prefix.workloads.lines import open_text
+from engine.prefix.workloads.lines import UNREADABLE, open_text, parse_json, unreadable
 from engine.prefix.workloads.mooncake import read_mooncake
 from engine.prefix.workloads.workload import Workload
 
@@ -39,6 +38,11 @@ def load_workload(
     if is_generated(name):
         return generate(name, seed, arrivals)
     path = Path(name)
+    if path.is_absolute() and not path.is_file():
+        # The path of an upload says nothing to who sent it.
+        raise BadRequest(
+            f"The log {path.name!r} is not there (any more): check its path, or open it again, as uploads are kept for an hour."
+        )
     if not path.is_file():
         raise BadRequest(f"{name!r} is neither a log nor a generated workload; the generated ones are: {', '.join(MIXTURES)}.")
     return _READERS[log_format(path)](path, seed, tokenize, progress)
@@ -48,15 +52,16 @@ def log_format(path: Path) -> str:
     """Returns which format a log has, told from its first line. Raises BadRequest where it is none that is known."""
     with open_text(path) as file:
         try:
-            start = file.readline(_PEEK_CHARS).strip()
-        except (OSError, EOFError, UnicodeDecodeError) as error:
-            raise BadRequest(f"{path.name}, line 1: cannot be read ({str(error)[:100]}).") from None
+            # Empty lines are passed over, as they are when the log is read.
+            start = next((text for line in iter(lambda: file.readline(_PEEK_CHARS), "") if (text := line.strip())), "")
+        except UNREADABLE as error:
+            raise unreadable(f"{path.name}, line 1", error) from None
     if not start:
         raise BadRequest(f"{path.name} is empty; choose a log that holds requests.")
-    if start.startswith("TIMESTAMP"):
-        return "azure"
     if start.startswith("["):
         return "chats"
+    if not start.startswith("{") and FIELDS[0] in start:
+        return "azure"
     return _json_format(path, start)
 
 
@@ -64,10 +69,7 @@ def _json_format(path: Path, start: str) -> str:
     if len(start) >= _PEEK_CHARS:
         # A first line this long is one whole agent session; its fields stand in front.
         return "agent_sessions" if '"block_size"' in start else "chats"
-    try:
-        first = json.loads(start)
-    except json.JSONDecodeError as error:
-        raise BadRequest(f"{path.name}, line 1: is not JSON ({error.msg}).") from None
+    first = parse_json(f"{path.name}, line 1", start)
     fields = first.keys() if isinstance(first, dict) else ()
     for known, needed in _FIELDS.items():
         if needed <= set(fields):

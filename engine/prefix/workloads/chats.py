@@ -9,15 +9,15 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.errors import BadRequest
 from engine.prefix.blocks import TokenType
 from engine.prefix.workloads.arrivals import poisson
 from engine.prefix.workloads.builder import Arrival, WorkloadBuilder
-from engine.prefix.workloads.lines import Line, open_text, read_lines
+from engine.prefix.workloads.items import read_items
+from engine.prefix.workloads.lines import UNREADABLE, Line, open_text, read_lines, unreadable
 from engine.prefix.workloads.sessions import AGENT_GAP, CHAT_GAP
 from engine.prefix.workloads.stream import block_kinds
 from engine.prefix.workloads.workload import Workload
@@ -145,19 +145,11 @@ class _Tokens:
 def _conversations(path: Path, progress: Callable[[int], bool] | None) -> Iterator[Line]:
     """Yields one conversation after another, of JSON lines or of one JSON array."""
     with open_text(path) as file:
-        is_array = file.read(1) == "["
-    if not is_array:
-        yield from read_lines(path, progress)
-        return
-    with open_text(path) as file:
         try:
-            items = json.load(file)
-        except json.JSONDecodeError as error:
-            raise BadRequest(f"{path.name}, line {error.lineno}: is not JSON ({error.msg}).") from None
-    for number, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise BadRequest(f"{path.name}, item {number}: is no JSON object; one conversation each is needed.")
-        yield Line(f"{path.name}, item {number}", item)
+            is_array = next((char for char in iter(lambda: file.read(1), "") if not char.isspace()), "") == "["
+        except UNREADABLE as error:
+            raise unreadable(f"{path.name}, line 1", error) from None
+    yield from read_items(path, progress) if is_array else read_lines(path, progress)
 
 
 def _messages(line: Line) -> list[Message]:
@@ -167,13 +159,22 @@ def _messages(line: Line) -> list[Message]:
     found = []
     for item in line.items(field):
         role = item.get("role", item.get("from")) if isinstance(item, dict) else None
-        if role not in _ROLES:
+        if not isinstance(role, str) or role not in _ROLES:
             raise line.broken(f"the role {role!r} is unknown; known ones are: {', '.join(_ROLES)}")
-        text = item.get("content", item.get("value"))
+        text = _text(line, item.get("content", item.get("value")))
         calls = item.get("tool_calls") or item.get("function_call")
-        parts = [part for part in (text if isinstance(text, str) else "", json.dumps(calls) if calls else "") if part]
+        parts = [part for part in (text, json.dumps(calls) if calls else "") if part]
         found.append(Message(_ROLES[role], "\n".join(parts)))
     return found
+
+
+def _text(line: Line, content: Any) -> str:
+    """Returns a message's text: given as such, not at all beside a tool call, or in parts, of which pictures hold none."""
+    if isinstance(content, str) or content is None:
+        return content or ""
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        raise line.broken(f"a message's content is {str(content)[:40]!r}; it must be a text, or a list of parts that hold it")
+    return "\n".join(part["text"] for part in content if isinstance(part.get("text"), str))
 
 
 def _labelled(text: str) -> list[Message]:

@@ -18,8 +18,11 @@ def read_mooncake(path: Path, progress: Callable[[int], bool] | None = None) -> 
     """Returns the workload of a trace. Raises BadRequest with file, line and reason, Cancelled."""
     builder, clock, guess = WorkloadBuilder(path.name, BLOCK_TOKENS), Clock(1000.0), SessionGuess()
     for line in read_lines(path, progress):
-        time_s, num_tokens = clock.seconds(line, "timestamp"), int(line.number("input_length"))
-        blocks = builder.blocks(hash_ids(line))
+        time_s, num_tokens = clock.seconds(line, "timestamp"), line.tokens("input_length")
+        ids = hash_ids(line)
+        if len(set(ids)) != len(ids):
+            raise line.broken("'hash_ids' names a block twice; ids must be chained, so that they name a prefix")
+        blocks = builder.blocks(ids)
         if not (len(blocks) - 1) * BLOCK_TOKENS < num_tokens <= len(blocks) * BLOCK_TOKENS:
             raise line.broken(f"{len(blocks)} blocks of {BLOCK_TOKENS} tokens do not make a prompt of {num_tokens}")
         builder.add(Arrival(time_s, guess.session(blocks), num_tokens), blocks)
@@ -27,10 +30,8 @@ def read_mooncake(path: Path, progress: Callable[[int], bool] | None = None) -> 
 
 
 def hash_ids(line: Line) -> list:
-    """Returns the block hashes of a line. Raises BadRequest where they are no numbers or text, or one comes twice."""
+    """Returns the block hashes of a line. Raises BadRequest where they are no numbers or text."""
     ids = line.items("hash_ids")
     if any(isinstance(value, bool) or not isinstance(value, int | str) for value in ids):
         raise line.broken("'hash_ids' holds something that is neither a number nor a text")
-    if len(set(ids)) != len(ids):
-        raise line.broken("'hash_ids' names a block twice; ids must be chained, so that they name a prefix")
     return ids

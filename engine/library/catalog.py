@@ -108,7 +108,10 @@ def insert_document(db: sqlite3.Connection, library_id: int, document: NewDocume
 
 def delete_document(db: sqlite3.Connection, library_id: int, document_id: str) -> None:
     """Deletes a document with its chunks and their words."""
-    db.execute(f"DELETE FROM {text_table(library_id)} WHERE rowid IN (SELECT id FROM chunks WHERE document_id = ?)", (document_id,))
+    table = text_table(library_id)
+    db.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT id FROM chunks WHERE document_id = ?)", (document_id,))
+    # The index only marks its words as gone; putting it together anew leaves them out.
+    db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
     db.execute("DELETE FROM documents WHERE id = ?", (document_id,))
 
 

@@ -58,10 +58,8 @@ class Library:
     @classmethod
     def open(cls, folder: Path, limits: LibraryLimits | None = None, tools: LibraryTools | None = None) -> Library:
         """Opens (or makes) the library of a folder and brings the scenarios in it up to date. Raises LibraryUnavailable."""
-        library = cls(Database(folder / FILE_NAME, MIGRATIONS), limits or LibraryLimits(), tools or LibraryTools())
-        scenarios = load_scenarios().values()
-        with library._database.writing() as db:
-            sync_scenarios(db, scenarios, time.time())
+        database = Database(folder / FILE_NAME, MIGRATIONS, fill=lambda db: sync_scenarios(db, load_scenarios().values(), time.time()))
+        library = cls(database, limits or LibraryLimits(), tools or LibraryTools())
         library.sweep()
         return library
 
@@ -277,6 +275,7 @@ class Library:
         with self._database.writing() as db:
             yield db, held
             unused = kv_rows.unused_kv(db, held)
+        self._database.empty_log()
         self._tools.kv_files.drop(unused)
 
 

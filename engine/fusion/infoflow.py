@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from engine.errors import BadRequest
 from engine.fusion.base import METHODS, FusionMethod, SelectionContext
 from engine.fusion.full_view import full_view_scores
 from engine.fusion.plan import FusionPlan
@@ -26,6 +27,10 @@ class InfoFlow(FusionMethod):
 
     ratio: float = 0.15
     num_layers: int = 2
+
+    def __post_init__(self) -> None:
+        if self.num_layers < 1:
+            raise BadRequest(f"InfoFlow was asked to score {self.num_layers} layers; it must be at least one.")
 
     def select(self, context: SelectionContext) -> FusionPlan:
         """Returns the plan of the document tokens with the largest attention norms."""

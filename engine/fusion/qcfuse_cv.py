@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import torch
 
+from engine.errors import BadRequest
 from engine.fusion.base import METHODS, FusionMethod, SelectionContext
 from engine.fusion.plan import FusionPlan
 from engine.fusion.probe import context_scores, run_probe
@@ -29,6 +30,10 @@ class QCFuseCV(FusionMethod):
     anchor_ratio: float = 0.10
     num_layers: int = 3
     reduction: Literal["mean", "max"] = "max"
+
+    def __post_init__(self) -> None:
+        if self.num_layers < 1:
+            raise BadRequest(f"QCFuse-CV was asked to score {self.num_layers} layers; it must be at least one.")
 
     def select(self, context: SelectionContext) -> FusionPlan:
         """Returns the plan of the best-scored document tokens and the question."""

@@ -5,9 +5,12 @@ from typing import ClassVar
 
 import torch
 
+from engine.errors import BadRequest
 from engine.fusion.base import METHODS, FusionMethod, SelectionContext
 from engine.fusion.plan import FusionPlan
 from engine.types import budget
+
+MAX_SEED = 2**63
 
 
 @METHODS.register("random")
@@ -24,6 +27,10 @@ class RandomTokens(FusionMethod):
 
     ratio: float = 0.3
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not -MAX_SEED <= self.seed < MAX_SEED:
+            raise BadRequest(f"The seed of the random order is {self.seed}; it must be a whole number below {MAX_SEED:,}.")
 
     def select(self, context: SelectionContext) -> FusionPlan:
         """Returns the plan of the first tokens of the order."""

@@ -49,3 +49,19 @@ def test_spans_that_do_not_fit_the_prompt_are_refused(spans, question):
 def test_a_prompt_is_what_its_spans_say():
     prompt = make_prompt(FusionMeta(SPANS, QUESTION), list(range(40)))
     assert (prompt.system_len, prompt.question_start, prompt.num_tokens, prompt.num_doc_tokens) == (4, 20, 40, 16)
+
+
+@pytest.mark.parametrize(
+    "method, params, reason",
+    [
+        ("cacheblend", {"gradual_layers": "many"}, "not valid"),
+        ("cacheblend", {"gradual_excess": "much"}, "not valid"),
+        ("qcfuse_cv", {"num_layers": 0}, "at least one"),
+        ("infoflow", {"num_layers": 0}, "at least one"),
+        ("random", {"seed": 10**20}, "whole number"),
+    ],
+    ids=str,
+)
+def test_parameters_that_would_end_the_scheduler_are_refused(method, params, reason):
+    with pytest.raises(BadRequest, match=reason):
+        make_method(FusionMeta(SPANS, QUESTION, method, params))

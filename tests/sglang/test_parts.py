@@ -106,3 +106,27 @@ def test_the_entry_point_is_found_once_installed(tmp_path):
     assert modules_found(code, env) == "['engine.serving.sglang.plugin']"
     remove(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"turn": -5}',
+        '{"turn": 99999999999}',
+        '{"time_s": 1e308}',
+        '{"time_s": -1e308}',
+        '{"follow_up": 7.0}',
+        {"time_s": float("nan")},
+        {"time_s": float("inf")},
+        {"follow_up": float("nan")},
+    ],
+    ids=str,
+)
+def test_numbers_that_no_policy_can_count_with_are_refused(said):
+    with pytest.raises(BadRequest, match=rf"custom_params\.{FIELD} of the request cannot be read \("):
+        read_meta({FIELD: said})
+
+
+@pytest.mark.parametrize("params", [[1], "text", 5])
+def test_parameters_that_are_no_object_say_nothing(params):
+    assert read_meta(params) == RequestMeta()

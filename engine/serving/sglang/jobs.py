@@ -69,15 +69,16 @@ def make_prompt(meta: FusionMeta, ids: Sequence[int]) -> Prompt:
 def make_method(meta: FusionMeta) -> FusionMethod:
     """Returns the method of a request. Raises UnknownName, BadRequest where a parameter is of another type or range than it may be."""
     plain = METHODS.get(parse_name(meta.method)[0])
-    method = create_method(meta.method, **meta.params)
     try:
+        # Types first: a method's own rules compare its values.
         msgspec.convert(meta.params, plain)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The parameters {meta.params} of the method {meta.method!r} are not valid ({error}); correct them.") from None
+    method = create_method(meta.method, **meta.params)
     for name, value in meta.params.items():
         if name.endswith("ratio") and not 0.0 <= float(value) <= 1.0:
             raise BadRequest(f"The {name} of the method {meta.method!r} is {value}; it must be a number from 0 to 1.")
-        if name in ("k", "num_layers") and int(value) < 0:
+        if name == "k" and int(value) < 0:
             raise BadRequest(f"The {name} of the method {meta.method!r} is {value}; it must not be negative.")
     return method
 

@@ -5,7 +5,7 @@ request fall back to what the server does without them, with a sentence that say
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -14,6 +14,8 @@ from engine.prefix.request import UNKNOWN
 from engine.types import ChunkContext
 
 FIELD = "fusescope"
+# Policies compute with these in the scheduler's process, which an error there would end for everyone.
+MAX_TURN, MAX_TIME_S = 2**31 - 1, 1e12
 KindName = Literal["system", "user", "tool_output", "response", "cot"]
 
 
@@ -52,11 +54,11 @@ class RequestMeta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     session: str | None = None
-    turn: int | None = None
+    turn: Annotated[int, msgspec.Meta(ge=0, le=MAX_TURN)] | None = None
     agent: bool | None = None
     waits_for_tool: bool = False
-    follow_up: float = UNKNOWN
-    time_s: float | None = None
+    follow_up: Annotated[float, msgspec.Meta(ge=UNKNOWN, le=1.0)] = UNKNOWN
+    time_s: Annotated[float, msgspec.Meta(ge=-MAX_TIME_S, le=MAX_TIME_S)] | None = None
     kinds: tuple[tuple[KindName, int], ...] = ()
     fusion: FusionMeta | None = None
 
@@ -71,7 +73,7 @@ def write_meta(meta: RequestMeta) -> dict[str, str]:
 
 def read_meta(custom_params: Mapping[str, Any] | None) -> RequestMeta:
     """Returns what a request's custom parameters say. Raises BadRequest naming the value and the rule."""
-    said = (custom_params or {}).get(FIELD)
+    said = custom_params.get(FIELD) if isinstance(custom_params, Mapping) else None
     if said is None:
         return NOTHING_SAID
     try:

@@ -11,6 +11,7 @@ def main() -> int:
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     _bypass_proxy_for_localhost()
+    _keep_files_apart()
     # A toast of an event outside Gradio's queue is printed instead; what a visitor wrote may be in it, and is on the page anyway.
     warnings.filterwarnings("ignore", category=UserWarning, module=r"gradio\.helpers")
     from viz.panels.zerogpu import lent_gpu
@@ -31,7 +32,7 @@ def main() -> int:
         return 2
     print(f"Fusescope: http://{settings.host}:{settings.port}", flush=True)
     page = build(session)
-    api = app_options(session, engine_events(page))
+    api = app_options(session, engine_events(page), {number: event.api_name for number, event in page.fns.items()})
     look = launch_options(settings.protection.password)
     try:
         page.launch(server_name=settings.host, server_port=settings.port, quiet=True, prevent_thread_lock=True, app_kwargs=api, **look)
@@ -49,6 +50,18 @@ def _bypass_proxy_for_localhost() -> None:
     for name in ("NO_PROXY", "no_proxy"):
         hosts = [host for host in os.environ.get(name, "").split(",") if host]
         os.environ[name] = ",".join(dict.fromkeys([*hosts, "localhost", "127.0.0.1"]))
+
+
+def _keep_files_apart() -> None:
+    """Gives Gradio a folder of this user's own for uploads and downloads; its default is the first user's of a machine."""
+    from viz.panels.own_folder import own_folder
+
+    try:
+        os.environ.setdefault("GRADIO_TEMP_DIR", str(own_folder("gradio")))
+    except OSError as error:
+        print(
+            f"fusescope: there is no folder for uploads and downloads ({error}); set TMPDIR to one that you may write to.", file=sys.stderr
+        )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Limits on HTTP itself, before any route: the size of a request, and how often a page may ask the engine. Plain ASGI."""
+"""Limits on HTTP itself, before any route: the size of a request, what a page may ask for, and how often. Plain ASGI."""
 
 import json
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from engine.errors import EngineError, QuotaExceeded, TooLarge
+from engine.errors import EngineError, QuotaExceeded, TooLarge, UnknownName
 from engine.protection import MIB, Protection
 from engine.serving.clients import Client
 from engine.serving.problems import problem_of
@@ -18,14 +18,23 @@ JOIN, CALLS, UPLOAD = PAGE_API + "queue/join", (PAGE_API + "call/", PAGE_API + "
 
 
 class RequestLimits:
-    """Refuses bodies that are too long, and events of the page beyond a visitor's quota.
+    """Refuses bodies that are too long, events of the page beyond a visitor's quota, and those that the page does not have.
 
     Args:
         costly: numbers of the page's events that use the engine; the others are free.
+        events: names of all the page's events by number; None where they are not known, and Gradio fails at a wrong one.
     """
 
-    def __init__(self, app: ASGIApp, protection: Protection, quotas: Quotas, costly: Container[int] = ()) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        protection: Protection,
+        quotas: Quotas,
+        costly: Container[int] = (),
+        events: Mapping[int, object] | None = None,
+    ) -> None:
         self._app, self._most, self._quotas, self._costly = app, protection.max_request_mib * MIB, quotas, costly
+        self._numbers, self._names = (None, None) if events is None else (frozenset(events), frozenset(events.values()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one connection."""
@@ -41,7 +50,7 @@ class RequestLimits:
             await self._app(scope, body.receive, lambda message: _unless(body.is_over, reply, message))
             if body.is_over:
                 raise too_large(self._most)
-        except (TooLarge, QuotaExceeded) as error:
+        except (TooLarge, QuotaExceeded, UnknownName) as error:
             if reply.has_begun:
                 raise
             await self._refuse(error, scope, receive, send)
@@ -56,15 +65,32 @@ class RequestLimits:
         if path == JOIN:
             event = _parsed(await body.read())
             number = event.get("fn_index")
+            self._check_number(number)
             # Free only where it is plain: the page takes "7" and 7.0 for 7 as well.
             if type(number) is not int or number in self._costly:
                 self._quotas.charge(Client(f"page-{str(event.get('session_hash'))[:64]}", address), "requests")
         elif path.startswith(CALLS):
+            number = None if path.startswith(CALLS[0]) else _parsed(await body.read()).get("fn_index")
+            self._check_number(number)
+            if number is None and self._names is not None and (name := path.split("/", 3)[3].removeprefix("v2/")) not in self._names:
+                raise UnknownName(f"There is no endpoint {name[:80]!r} here; {PAGE_API}info lists those there are.")
             self._quotas.charge(Client(None, address), "requests")
         elif path == UPLOAD:
             # Of a length that is not told, the longest is taken.
             length = int(Headers(scope=scope).get("content-length", self._most))
             self._quotas.charge(Client(None, address), "upload_bytes", length)
+
+    def _check_number(self, number: object) -> None:
+        """Raises UnknownName for an event that the page does not have: a page of an earlier start asks for what was there then."""
+        if self._numbers is None or not isinstance(number, int | float | str):
+            return
+        try:
+            is_known = int(number) in self._numbers
+        except (ValueError, OverflowError):
+            # No number at all: Gradio says so.
+            return
+        if not is_known:
+            raise UnknownName("This page is of an earlier start of the server, which has changed since; load the page again.")
 
     @staticmethod
     async def _refuse(error: EngineError, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,6 +1,6 @@
 """Puts the routes together: what the app passes to its server, in front of the page's own routes."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -23,11 +23,12 @@ from engine.serving.problems import UNEXPECTED, Problem, problem_of, problem_of_
 PREFIXES = ("", "/gradio_api")
 
 
-def app_options(session: ServedSession, costly: Container[int] = ()) -> dict[str, Any]:
+def app_options(session: ServedSession, costly: Container[int] = (), events: Mapping[int, object] | None = None) -> dict[str, Any]:
     """Returns what a FastAPI application needs to serve the API of a session: its `routes` and its `middleware`.
 
     Args:
         costly: numbers of the page's events that use the engine, which count against a visitor's quota.
+        events: names of all the page's events by number.
     """
     door = Door.to(session)
     watch, api = WatchRoutes(door), _api(door)
@@ -38,7 +39,7 @@ def app_options(session: ServedSession, costly: Container[int] = ()) -> dict[str
             Route(prefix + "/healthz", _answering(watch.health), methods=["GET"]),
             Route(prefix + "/metrics", _answering(watch.metrics), methods=["GET"]),
         ]
-    limits = Middleware(RequestLimits, protection=session.settings.protection, quotas=door.quotas, costly=costly)
+    limits = Middleware(RequestLimits, protection=session.settings.protection, quotas=door.quotas, costly=costly, events=events)
     return {"routes": routes, "middleware": [limits]}
 
 

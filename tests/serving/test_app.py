@@ -122,3 +122,12 @@ def test_what_visitors_write_is_in_no_log_and_leaves_no_file_behind(app):
     left = [path for path in app.folder.rglob("*") if path.is_file() and MARK in path.name]
     held = [path for path in (app.folder / "gradio").rglob("*") if path.is_file() and MARK.encode() in path.read_bytes()]
     assert left == [] and held == []
+
+
+def test_a_page_of_an_earlier_start_is_told_so_and_no_error_is_logged(app):
+    with httpx.Client(base_url=app.url, trust_env=False) as client:
+        joined = client.post("/gradio_api/queue/join", json={"data": [], "fn_index": 99_999, "session_hash": "old"})
+        called = client.post("/gradio_api/call/nonsense", json={"data": []})
+    assert joined.status_code == 404 and "load the page again" in joined.json()["detail"]
+    assert called.status_code == 404 and "'nonsense'" in called.json()["detail"]
+    assert "Traceback" not in app.log.read_text()

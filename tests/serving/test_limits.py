@@ -128,3 +128,31 @@ def test_a_body_that_is_no_event_is_the_pages_business(limited, body):
 def test_no_way_of_writing_a_number_goes_round_the_quota(limited, number):
     statuses = [ask(limited, "/gradio_api/queue/join", join(number))[0] for _ in range(3)]
     assert statuses == [200, 200, 429]
+
+
+@pytest.fixture
+def knowing(echo):
+    return RequestLimits(echo, LIMITS, Quotas(LIMITS), costly={7}, events={3: "look", 7: "compare"})
+
+
+@pytest.mark.parametrize("number", [8, -1, "8", 8.0, 10**30])
+def test_an_event_of_a_page_of_an_earlier_start_is_told_to_load_again(knowing, echo, number):
+    for path in ("/gradio_api/queue/join", "/gradio_api/run/predict", "/gradio_api/api/predict/"):
+        status, body = ask(knowing, path, join(number))
+        assert status == 404 and json.loads(body)["detail"].endswith("load the page again.")
+    assert echo.bodies == []
+    assert ask(knowing, "/gradio_api/queue/join", join(3))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["call/nonsense", "call/nonsense/", "call/v2/nonsense", "run/nonsense", "api/nonsense"])
+def test_an_endpoint_that_is_none_is_named(knowing, echo, path):
+    status, body = ask(knowing, f"/gradio_api/{path}")
+    assert status == 404 and "'nonsense'" in json.loads(body)["detail"] and echo.bodies == []
+    assert ask(knowing, f"/gradio_api/{path}".replace("nonsense", "compare"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"fn_index": [7]}', b'{"fn_index": null}', b'{"fn_index": "x"}', b'{"fn_index": 1e999}']
+)
+def test_what_is_no_number_of_an_event_is_still_the_pages_business(knowing, body):
+    assert ask(knowing, "/gradio_api/queue/join", [body])[0] == 200

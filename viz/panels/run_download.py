@@ -4,12 +4,12 @@ import contextlib
 import hashlib
 import re
 import shutil
-import tempfile
 import time
 from pathlib import Path
 
 from engine.types import Run
 from viz.panels.contract import RunFiles
+from viz.panels.own_folder import own_folder
 
 KEEP_S = 3600.0
 SUFFIX = ".run.json.gz"
@@ -22,7 +22,7 @@ def write_run(files: RunFiles, run: Run | None, folder: Path | None = None) -> s
 
 def write_download(name: str, data: bytes, folder: Path | None = None) -> str:
     """Returns the path of a new file called `name`; files older than an hour go."""
-    folder = folder or Path(tempfile.gettempdir()) / "fusescope-downloads"
+    folder = folder or own_folder("downloads")
     target = folder / hashlib.sha256(data).hexdigest()[:16] / name
     folder.mkdir(parents=True, exist_ok=True)
     _prune(folder, time.time() - KEEP_S)

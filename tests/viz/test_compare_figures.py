@@ -144,6 +144,15 @@ def test_a_method_as_slow_as_full_prefill_never_pays_and_words_say_so():
     assert "Pays from use 2: QCFuse." in text and "Never: EPIC" in text and break_even_words(None) == ""
 
 
+def test_names_beside_the_lines_stand_in_a_margin_that_holds_the_longest():
+    short = break_even_figure(break_even_info(SET, ("full", "qcfuse"), 0.3))
+    long = break_even_figure(break_even_info(SET, ("full", "qcfuse", "qcfuse+primed"), 0.3))
+    for figure in (short, long):
+        parts = [part for label in figure.layout.annotations for part in label.text.split("<br>")]
+        assert figure.layout.margin.r > figure.layout.annotations[0].ax + 6.5 * max(map(len, parts))
+    assert "QCFuse + primed" in [label.text for label in long.layout.annotations], "a short name stays on one line"
+
+
 def test_without_costs_there_is_no_break_even():
     assert break_even_info(replace(SET, costs=()), FEW, 0.3) is None
     assert "no cost" in break_even_figure(None).layout.annotations[0].text

@@ -13,6 +13,8 @@ from viz.figures import words
 from viz.figures.labels import log_ticks, room_of, spread_out
 
 HEIGHT, BOTTOM, LABEL_GAP, NUM_POINTS = 460, 64, 17, 60
+# Labels stand in the margin, whatever the picture's width: the arrow's length, then pixels a character.
+ARROW, CHARACTER, LONG, BREAK = 22, 7.4, 18, "<br>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,9 @@ def break_even_figure(info: BreakEvenInfo | None, reason: str = "This result set
     subtitle = theme.broken(f"Build once, then reuse{where}. ○ marks the use from which it pays.")
     layout = theme.base_layout(title, HEIGHT, subtitle, showlegend=False)
     last = max([30, *(4 * line.pays_from for line in info.lines if line.pays_from)])
-    layout.margin.update(b=BOTTOM, r=16, l=62)
+    labels = [_label(line) for line in (_full_line(info), *info.lines)]
+    longest = max(len(part) for label in labels for part in label.split(BREAK))
+    layout.margin.update(b=BOTTOM, r=round(ARROW + CHARACTER * longest) + 8, l=62)
     layout.dragmode = "zoom"
     uses = np.unique(np.round(np.geomspace(1, last, NUM_POINTS)))
     span = math.log10(last)
@@ -87,7 +91,7 @@ def break_even_figure(info: BreakEvenInfo | None, reason: str = "This result set
     ]
     low, high = math.log10(min(totals)) - 0.08, math.log10(max(totals)) + 0.08
     layout.xaxis.update(
-        type="log", title_text="times the context is used (log)", range=[-0.02 * span, 1.36 * span], tickvals=log_ticks(1, last)
+        type="log", title_text="times the context is used (log)", range=[-0.02 * span, 1.02 * span], tickvals=log_ticks(1, last)
     )
     layout.yaxis.update(
         type="log", title_text="total time to first tokens, s (log)", range=[low, high], tickvals=log_ticks(10**low, 10**high)
@@ -99,6 +103,12 @@ def break_even_figure(info: BreakEvenInfo | None, reason: str = "This result set
     _add_crossings(figure, info)
     _add_labels(figure, info, float(last), (low, high))
     return figure
+
+
+def _label(line: CostLine) -> str:
+    """Returns how a line is called beside it: a long name of a method with an addition on two lines."""
+    label = words.plain(theme.method_label(line.method))
+    return label.replace(" + ", f"{BREAK}+ ") if len(label) > LONG else label
 
 
 def _full_line(info: BreakEvenInfo) -> CostLine:
@@ -139,13 +149,17 @@ def _add_labels(figure: go.Figure, info: BreakEvenInfo, last: float, values: tup
     lines = [_full_line(info), *info.lines]
     ends = [math.log10(line.build_s + last * line.ttft_s) for line in lines]
     heights = [(end - values[0]) / (values[1] - values[0]) * room for end in ends]
-    for line, end, height, place in zip(lines, ends, heights, spread_out(heights, LABEL_GAP, 6, room - 6), strict=True):
+    labels = [_label(line) for line in lines]
+    num_broken = sum(BREAK in label for label in labels)
+    gap = LABEL_GAP * (1, 1.5, 2)[min(num_broken, 2)]
+    for label, end, height, place in zip(labels, ends, heights, spread_out(heights, gap, 8, room - 8), strict=True):
         figure.add_annotation(
             x=math.log10(last),
             y=end,
-            ax=22,
+            ax=ARROW,
             ay=height - place,
-            text=words.plain(theme.method_label(line.method)),
+            text=label,
+            align="left",
             xanchor="left",
             showarrow=True,
             arrowhead=0,

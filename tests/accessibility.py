@@ -9,9 +9,14 @@ STILL = """() => Promise.all(document.getAnimations()
   .map((one) => one.finished.catch(() => null))).then(() => null)"""
 
 
-def hindrances(page, *selectors):
-    """Returns one line for each serious finding inside the nodes of the selectors, on the whole page without any."""
+# The rules whose outcome depends on the theme.
+OF_COLOR = ("color-contrast", "link-in-text-block")
+
+
+def hindrances(page, *selectors, rules=()):
+    """Returns one line for each serious finding inside the selectors' nodes, the whole page without any; by all rules unless given."""
     page.evaluate(STILL)
     context = {"include": [[selector] for selector in selectors]} if selectors else None
-    found = Axe().run(page, context=context).response["violations"]
+    options = {"resultTypes": ["violations"], **({"runOnly": {"type": "rule", "values": list(rules)}} if rules else {})}
+    found = Axe().run(page, context=context, options=options).response["violations"]
     return [f"{rule['id']}: {node['html'][:160]}" for rule in found if rule["impact"] in WORST for node in rule["nodes"]]

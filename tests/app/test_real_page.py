@@ -1,5 +1,6 @@
 """The product itself in a browser: `python app.py` with the bundled model, one scenario run, the numbers seen."""
 
+import contextlib
 import json
 import os
 import sys
@@ -9,18 +10,35 @@ import pytest
 from launch import ROOT, free_port, served_command, visiting
 from playwright.sync_api import expect
 
+from engine.model.tiny import byte_tokenizer, tiny_hf_model
+
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory):
-    """The app as a newcomer starts it, its cache in a folder of its own."""
+@contextlib.contextmanager
+def app(cache, **env):
+    """Starts the app as a newcomer does."""
     port = free_port()
-    env = {
-        "PORT": str(port),
-        "FUSESCOPE_CACHE": os.environ.get("FUSESCOPE_CACHE") or str(tmp_path_factory.mktemp("cache")),
-    }
+    env |= {"PORT": str(port), "FUSESCOPE_CACHE": str(cache)}
     with served_command([sys.executable, str(ROOT / "app.py")], f"http://127.0.0.1:{port}/", env) as address:
+        yield address
+
+
+@pytest.fixture
+def url(tmp_path):
+    """The app with the bundled model, its cache in a folder of its own."""
+    with app(os.environ.get("FUSESCOPE_CACHE") or tmp_path) as address:
+        yield address
+
+
+@pytest.fixture
+def tiny_url(tmp_path):
+    """The app with a tiny model, whose context holds a whole scenario in bytes."""
+    model = tiny_hf_model("llama")
+    model.config.max_position_embeddings = 32_768
+    model.save_pretrained(tmp_path / "model")
+    byte_tokenizer().save_pretrained(tmp_path / "model")
+    with app(tmp_path, FUSESCOPE_MODEL=str(tmp_path / "model")) as address:
         yield address
 
 
@@ -48,10 +66,10 @@ def test_a_stranger_runs_a_scenario_and_sees_the_numbers(browser, url):
         assert visit.problems == []
 
 
-def test_a_bad_request_is_a_sentence_and_the_next_run_works(url):
+def test_a_bad_request_is_a_sentence_and_the_next_run_works(tiny_url):
     import gradio_client
 
-    client = gradio_client.Client(url, verbose=False)
+    client = gradio_client.Client(tiny_url, verbose=False)
     for question, ratio, words in ((" ", 0.3, "question is empty"), ("Why?", 7.0, "ratio is 7.0")):
         with pytest.raises(gradio_client.exceptions.AppError, match=words):
             client.predict("harbour-museum", question, ratio, "full", api_name="/run")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from engine.bench.configs import Config
 from engine.bench.data import Sample
 from engine.bench.journal import Journal, content_key
+from engine.bench.progress import clock
 from engine.bench.records import SampleRecord, record_of
 from engine.bench.work import work_of
 from engine.compare import Comparison, contexts_of
@@ -139,7 +140,7 @@ def measure(runtime: Runtime, job: Job, journal: Journal, runs: Path | None = No
             continue
         elapsed = time.perf_counter() - begun
         rest = elapsed / count * (len(left) - count)
-        print(f"{len(done) + count}/{len(job.samples)} {name}, {_clock(elapsed)}, about {_clock(rest)} left", file=sys.stderr)
+        print(f"{len(done) + count}/{len(job.samples)} {name}, {clock(elapsed)}, about {clock(rest)} left", file=sys.stderr)
     return Measured([journal.records[i] for i in sorted(journal.records)], skipped, len(done))
 
 
@@ -170,8 +171,3 @@ def _prepare(runtime: Runtime, request: FusionRequest, job: Job) -> Prepared:
 
 def _file_name(index: int, sample: Sample) -> str:
     return f"{index:04d}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', sample.sample_id)[:60]}.run.json.gz"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

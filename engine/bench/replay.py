@@ -9,7 +9,6 @@ import argparse
 import datetime
 import math
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +18,7 @@ import numpy as np
 from engine.bench.ablations import ablation_rows, print_ablations
 from engine.bench.accuracy import parse_accuracy
 from engine.bench.intervals import Interval, interval, resampled
+from engine.bench.progress import Steps
 from engine.bench.replay_scaling import scaling_rows
 from engine.bench.report import print_json, print_table, write_json
 from engine.cache_types import CacheRun
@@ -67,20 +67,21 @@ def main(argv: list[str]) -> None:
     arrivals = _arrivals(args.arrivals)
     if args.runs:
         args.runs.mkdir(parents=True, exist_ok=True)
-    rows, ablations, notes = [], [], {}
-    for name in args.workload.split(","):
+    rows, ablations, notes, names = [], [], {}, args.workload.split(",")
+    told = None if args.quiet else Steps(len(names) * len(predictors) * len(capacities) * len(policies))
+    for name in names:
         seeds = range(args.seed, args.seed + args.seeds)
         workloads = [load_workload(name, seed, arrivals) for seed in seeds]
         notes[name] = {"requests": workloads[0].num_requests, "blocks": workloads[0].num_blocks, "notes": workloads[0].notes}
         for predictor in predictors:
             lent = zip(workloads, seeds, strict=True)
             labs = [ReplayLab(workload, seed, predictor.accuracy, cost, predictor.rule) for workload, seed in lent]
-            for cell in _cells(labs, predictor.name, capacities, policies, args.quiet or args.json):
+            for cell in _cells(labs, predictor.name, capacities, policies, told):
                 rows.append(row(cell))
                 if args.runs:
                     save_cache_run(cell.runs[0], args.runs / run_name(cell.runs[0]))
             if args.ablations:
-                ablations += ablation_rows(labs, predictor.name, capacities, args.quiet or args.json)
+                ablations += ablation_rows(labs, predictor.name, capacities, args.quiet)
     result = {
         "bench": "evict",
         "format": FORMAT,
@@ -197,13 +198,15 @@ def print_rows(rows: Sequence[Mapping[str, object]]) -> None:
     )
 
 
-def _cells(labs: Sequence[ReplayLab], predictor: str, capacities: Sequence[float], policies: Sequence[str], quiet: bool) -> Iterator[Cell]:
+def _cells(
+    labs: Sequence[ReplayLab], predictor: str, capacities: Sequence[float], policies: Sequence[str], told: Steps | None
+) -> Iterator[Cell]:
     name = labs[0].workload.name
     for capacity in capacities:
         baselines: list[CacheRun] = []
         for policy in policies:
-            if not quiet:
-                print(f"{name} at {capacity:g}, predictor {predictor}: {policy}", file=sys.stderr)
+            if told:
+                told.begun(f"{name} at {capacity:g}, predictor {predictor}: {policy}")
             runs = [lab.run(lab_policy(policy), lab.capacity(capacity)) for lab in labs]
             baselines = baselines or runs
             yield Cell(name, capacity, policy, predictor, runs, baselines)

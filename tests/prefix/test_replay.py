@@ -195,8 +195,9 @@ def test_a_measured_cost_is_fitted():
 def test_the_command_prints_rows_and_one_json_line(tmp_path, capsys):
     args = ["evict", "--workload", "tool_use", "--policies", "lru,saecache,min", "--capacity", "0.05,200", "--seeds", "2", "--quiet"]
     assert main([*args, "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out.json")]) == 0
-    shown = capsys.readouterr().out
+    shown, told = capsys.readouterr()
     result = json.loads(shown.strip().splitlines()[-1])
+    assert told == "", "it was to be quiet"
     assert [(row["capacity"], row["policy"]) for row in result["rows"]] == [(c, p) for c in (0.05, 200) for p in ("lru", "saecache", "min")]
     for row in result["rows"]:
         assert {
@@ -249,3 +250,4 @@ def test_replay_needs_no_torch():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"][2]["policy"] == "min"
+    assert "2/3 tool_use at 0.1, predictor" in done.stderr, "how far it is stands apart from the JSON"

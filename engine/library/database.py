@@ -92,10 +92,15 @@ class Database:
 
         SQLite does not notice: it goes on in a file without a name, which is lost when the process ends.
         """
-        if self._is_closed or self._connection.in_transaction or (self._file is not None and self._file == self._file_there()):
+        if self._is_closed:
             return
-        logger.warning("the library %s was removed or replaced while it was open; it is opened anew", self.path)
-        self._connection.close()
+        # None where opening it failed: it is tried again each time.
+        if self._file is not None:
+            if self._connection.in_transaction or self._file == self._file_there():
+                return
+            logger.warning("the library %s was removed or replaced while it was open; it is opened anew", self.path)
+            self._file = None
+            self._connection.close()
         self._open()
 
     def _file_there(self) -> tuple[int, int] | None:

@@ -51,6 +51,21 @@ def test_a_file_put_in_its_place_is_the_library_from_then_on(library, tmp_path):
     assert own(library) == ["restored"]
 
 
+def test_a_folder_that_cannot_be_made_anew_is_tried_again(tmp_path):
+    folder = tmp_path / "library"
+    database = Database(folder / "x.db", [lambda db: db.execute("CREATE TABLE t (a)")])
+    shutil.rmtree(folder)
+    folder.write_text("a file in its way")
+    for _ in range(2):
+        with pytest.raises(LibraryUnavailable, match="cannot be opened"), database.reading():
+            pass
+    folder.unlink()
+    with database.writing() as db:
+        db.execute("INSERT INTO t VALUES (1)")
+    database.close()
+    assert (folder / "x.db").is_file()
+
+
 def test_a_closed_library_stays_closed(library, tmp_path):
     library.close()
     shutil.rmtree(tmp_path / "library")

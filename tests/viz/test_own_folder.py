@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from viz.panels.own_folder import own_folder
 from viz.panels.run_download import write_download
 
@@ -26,6 +28,21 @@ def test_nobody_else_reads_it(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert own_folder("a") == own_folder("b").with_name("a")
     assert stat.S_IMODE(own_folder("a").parent.stat().st_mode) == 0o700
+
+
+def test_a_folder_that_somebody_else_put_there_is_not_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / f"fusescope-{os.getuid()}").symlink_to(tmp_path / "theirs")
+    with pytest.raises(PermissionError, match="somebody else"):
+        own_folder("a")
+    (tmp_path / f"fusescope-{os.getuid()}").unlink()
+    own_folder("a")
+    own = os.getuid()
+    (tmp_path / f"fusescope-{own + 1}").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: own + 1)
+    with pytest.raises(PermissionError, match="somebody else"):
+        own_folder("a")
 
 
 def test_gradio_is_given_a_folder_of_its_users_own_unless_one_is_named(tmp_path):

@@ -1,5 +1,6 @@
 """Where files lie that are on their way to or from a visitor. Knows nothing of Gradio."""
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -12,4 +13,7 @@ def own_folder(name: str) -> Path:
     """
     own = Path(tempfile.gettempdir()) / f"fusescope-{os.getuid()}"
     own.mkdir(mode=0o700, exist_ok=True)
+    # The name can be guessed, so that somebody else may have been there first.
+    if own.is_symlink() or own.stat().st_uid != os.getuid():
+        raise PermissionError(errno.EPERM, "it belongs to somebody else", str(own))
     return own / name

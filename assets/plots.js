@@ -66,5 +66,5 @@
   };
   let plotly = window.Plotly;
   if (plotly) mend(plotly);
-  else Object.defineProperty(window, "Plotly", { configurable: true, get: () => plotly, set: (value) => { plotly = value; mend(value); } });
+  else Object.defineProperty(window, "Plotly", { configurable: true, get: () => plotly, set: (value) => { if (value !== plotly) mend(value); plotly = value; } });
 }

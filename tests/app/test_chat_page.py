@@ -22,12 +22,6 @@ def opened(browser, plain_url):
         yield visit
 
 
-@pytest.fixture(scope="module")
-def opened_on_a_phone(browser, plain_url):
-    with visiting(browser, plain_url, 390, 844, theme="dark", **OPENED) as visit:
-        yield visit
-
-
 @pytest.fixture
 def visit(opened):
     begin_anew(opened.page)
@@ -36,10 +30,11 @@ def visit(opened):
 
 
 @pytest.fixture
-def phone(opened_on_a_phone):
-    begin_anew(opened_on_a_phone.page)
-    yield opened_on_a_phone
-    assert opened_on_a_phone.problems == []
+def chatting_phone(phone):
+    phone.page.get_by_role("tab", name="Chat", exact=True).click()
+    phone.page.locator("#chat-thread .fs-chat-offer, #chat-thread .fs-chat-turn").first.wait_for()
+    begin_anew(phone.page)
+    return phone
 
 
 def begin_anew(page):
@@ -210,29 +205,6 @@ def test_an_engine_error_is_a_sentence_and_the_next_question_works(visit):
     expect(answered(page, 2)).to_contain_text("LIVE")
 
 
-def test_compare_and_details_open_the_run_in_the_fuse_tab(browser, plain_url):
-    with visiting(browser, plain_url, **OPENED) as visit:
-        page = visit.page
-        ask(page, FOUNDER)
-        answered(page, 1)
-        page.get_by_role("button", name="Compare with full prefill").click()
-        page.locator("#chat-thread .fs-chat-compared").get_by_text("than full prefill here").wait_for()
-        page.get_by_role("button", name="View details").click()
-        page.locator("#fuse-banner .fs-badge-live").wait_for()
-        expect(page.locator("#fuse-banner")).to_contain_text(FOUNDER)
-        expect(page.locator("#fuse-cards .fs-card")).to_have_count(2)
-        page.get_by_role("button", name="Back to chat").click()
-        expect(page.get_by_role("button", name="View details")).to_be_focused()
-        expect(page.locator("#chat-thread .fs-chat-compared")).to_have_count(1)
-        # The way back is there as long as the run is.
-        page.get_by_role("tab", name="Fuse", exact=True).click()
-        expect(page.locator("#fuse-back")).to_be_visible()
-        page.locator("#fuse-scenario input").click()
-        page.get_by_role("option").last.click()
-        expect(page.locator("#fuse-back")).to_be_hidden()
-        assert visit.problems == []
-
-
 def test_hostile_text_stays_text(visit, tmp_path):
     page = visit.page
     drop(page, tmp_path, "<img src=x onerror=window.__pwned=5> ${1+1} {{value}}.txt", f"{INJECTION}\n\n{TEXT}")
@@ -247,8 +219,8 @@ def test_hostile_text_stays_text(visit, tmp_path):
         expect(page.locator(f"#chat-{part} img, #chat-{part} script, #chat-{part} b")).to_have_count(0)
 
 
-def test_two_visitors_share_neither_documents_nor_conversation(visit, phone, tmp_path):
-    first, second = visit.page, phone.page
+def test_two_visitors_share_neither_documents_nor_conversation(visit, chatting_phone, tmp_path):
+    first, second = visit.page, chatting_phone.page
     drop(first, tmp_path, "secret.txt", "The secret word is Xylophonium.")
     first.locator("#chat-upload-status").get_by_text("searchable now").wait_for()
     ask(first, "Which secret word never ends?")
@@ -264,8 +236,8 @@ def test_two_visitors_share_neither_documents_nor_conversation(visit, phone, tmp
     assert "secret" not in second.content().lower().replace("xylophonium", "secret")
 
 
-def test_the_tab_never_scrolls_sideways(visit, phone):
-    for one in (visit, phone):
+def test_the_tab_never_scrolls_sideways(visit, chatting_phone):
+    for one in (visit, chatting_phone):
         ask(one.page, f"{FOUNDER} {'x' * 300}")
         turn = answered(one.page, 1)
         # Closed, although a conversation before may have had its sources open.
@@ -273,3 +245,25 @@ def test_the_tab_never_scrolls_sideways(visit, phone):
         turn.locator("summary").click()
         turn.locator(".fs-chat-source").first.wait_for()
         one.wait_until_it_fits()
+
+
+# The last one: it leaves another run in the Fuse tab.
+def test_compare_and_details_open_the_run_in_the_fuse_tab(visit):
+    page = visit.page
+    ask(page, FOUNDER)
+    answered(page, 1)
+    page.get_by_role("button", name="Compare with full prefill").click()
+    page.locator("#chat-thread .fs-chat-compared").get_by_text("than full prefill here").wait_for()
+    page.get_by_role("button", name="View details").click()
+    page.locator("#fuse-banner .fs-badge-live").wait_for()
+    expect(page.locator("#fuse-banner")).to_contain_text(FOUNDER)
+    expect(page.locator("#fuse-cards .fs-card")).to_have_count(2)
+    page.get_by_role("button", name="Back to chat").click()
+    expect(page.get_by_role("button", name="View details")).to_be_focused()
+    expect(page.locator("#chat-thread .fs-chat-compared")).to_have_count(1)
+    # The way back is there as long as the run is.
+    page.get_by_role("tab", name="Fuse", exact=True).click()
+    expect(page.locator("#fuse-back")).to_be_visible()
+    page.locator("#fuse-scenario input").click()
+    page.get_by_role("option").last.click()
+    expect(page.locator("#fuse-back")).to_be_hidden()

@@ -27,14 +27,6 @@ def shared(opened):
     assert opened.problems == []
 
 
-@pytest.fixture
-def visit(browser, plain_url):
-    with visiting(browser, plain_url, **COMPARE) as own:
-        wait_for_tab(own.page, "Compare")
-        yield own
-        assert own.problems == []
-
-
 def open_tab(page, name):
     page.get_by_role("tab", name=name, exact=True).click()
     wait_for_tab(page, name)
@@ -128,52 +120,21 @@ def test_no_tab_scrolls_sideways_on_a_screen(shared):
         open_tab(shared.page, "Compare")
 
 
-def test_no_tab_scrolls_sideways_on_a_phone(browser, plain_url):
-    with visiting(browser, plain_url, 390, 844, theme="dark", **COMPARE) as visit:
-        wait_for_tab(visit.page, "Compare")
-        visit.wait_until_it_fits()
-        open_tab(visit.page, "Claims")
-        visit.wait_until_it_fits()
-        assert visit.problems == []
+def test_no_tab_scrolls_sideways_on_a_phone(phone):
+    for tab in ("Compare", "Claims"):
+        open_tab(phone.page, tab)
+        phone.wait_until_it_fits()
 
 
-def test_a_file_opens_and_a_bad_one_is_a_sentence(visit, tmp_path):
-    page = visit.page
-    good, bad = tmp_path / "mine.json", tmp_path / "bad.json"
-    good.write_bytes(dump_results(sample_results("hotpotqa", 500)))
-    bad.write_bytes(b"{")
-    open_file(page, good)
-    expect(page.locator("#compare-banner")).to_contain_text("n = 500")
-    expect(page.locator("#compare-status")).to_contain_text("The results of the file are shown.")
-    open_file(page, bad)
-    page.locator("#compare-status .fs-status-error").wait_for()
-    expect(page.locator("#compare-banner")).to_contain_text("n = 500")
-    open_tab(page, "Claims")
-    expect(page.locator("#claims-view")).to_contain_text("hotpotqa · n = 500")
-
-
-def test_metric_methods_and_log_axis_change_picture_and_table(visit):
-    page = visit.page
-    page.locator("#compare-metric input").click()
-    page.get_by_role("option", name="F1", exact=True).click()
-    page.locator("#compare-table thead").get_by_text("F1").wait_for()
-    page.locator("#compare-pareto .ytitle").get_by_text("F1 (higher is better)").wait_for()
-    page.locator("#compare-all").click()
-    expect(page.locator("#compare-table tbody tr")).to_have_count(73)
-    page.locator("#compare-papers").click()
-    expect(page.locator("#compare-pareto .annotation-text")).to_have_count(9)
-    page.locator("#compare-log input").check()
-    page.locator("#compare-pareto .xtitle").get_by_text("(log)").wait_for()
-
-
-def test_a_row_opens_its_recorded_run_in_the_fuse_tab_and_says_where_there_is_none(visit):
-    page = visit.page
+# What follows leaves another page each time, so the order counts.
+def test_a_row_opens_its_recorded_run_in_the_fuse_tab_and_says_where_there_is_none(shared):
+    page = shared.page
     rows, picks = page.locator("#compare-table tbody tr"), page.locator("#compare-table .fs-pick")
     open_fuse = page.get_by_role("tab", name="Fuse", exact=True)
     # A row of a set without runs offers none.
     expect(picks).to_have_count(0)
     open_fuse.click()
-    visit.run_and_wait()
+    shared.run_and_wait()
     open_tab(page, "Compare")
     choose_set(page, 0)
     rows.filter(has_text="EPIC").first.locator(".fs-pick").click()
@@ -190,3 +151,32 @@ def test_a_row_opens_its_recorded_run_in_the_fuse_tab_and_says_where_there_is_no
     expect(page.locator("#fuse-preview-note")).to_contain_text("Preview: the exact")
     expect(page.locator("#fuse-preview-note")).to_contain_text("ratio 0.10")
     expect(page.locator("#fuse-banner .fs-badge-replay")).to_have_count(1)
+
+
+def test_metric_methods_and_log_axis_change_picture_and_table(shared):
+    page = shared.page
+    page.locator("#compare-metric input").click()
+    page.get_by_role("option", name="F1", exact=True).click()
+    page.locator("#compare-table thead").get_by_text("F1").wait_for()
+    page.locator("#compare-pareto .ytitle").get_by_text("F1 (higher is better)").wait_for()
+    page.locator("#compare-all").click()
+    expect(page.locator("#compare-table tbody tr")).to_have_count(73)
+    page.locator("#compare-papers").click()
+    expect(page.locator("#compare-pareto .annotation-text")).to_have_count(9)
+    page.locator("#compare-log input").check()
+    page.locator("#compare-pareto .xtitle").get_by_text("(log)").wait_for()
+
+
+def test_a_file_opens_and_a_bad_one_is_a_sentence(shared, tmp_path):
+    page = shared.page
+    good, bad = tmp_path / "mine.json", tmp_path / "bad.json"
+    good.write_bytes(dump_results(sample_results("hotpotqa", 500)))
+    bad.write_bytes(b"{")
+    open_file(page, good)
+    expect(page.locator("#compare-banner")).to_contain_text("n = 500")
+    expect(page.locator("#compare-status")).to_contain_text("The results of the file are shown.")
+    open_file(page, bad)
+    page.locator("#compare-status .fs-status-error").wait_for()
+    expect(page.locator("#compare-banner")).to_contain_text("n = 500")
+    open_tab(page, "Claims")
+    expect(page.locator("#claims-view")).to_contain_text("hotpotqa · n = 500")

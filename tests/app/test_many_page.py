@@ -46,13 +46,6 @@ def shared(opened):
     assert opened.problems == []
 
 
-@pytest.fixture
-def visit(browser, url):
-    with visiting(browser, url) as own:
-        yield own
-        assert own.problems == []
-
-
 def compare_with(page, question):
     """Asks a second question."""
     field = page.locator("#flip-question input")
@@ -115,32 +108,8 @@ def test_page_never_scrolls_sideways_with_a_dozen_methods(shared):
         shared.wait_until_it_fits(width, height)
 
 
-def test_methods_are_chosen_by_keyboard_and_explained_on_the_way(visit):
-    page, methods, cards = visit.page, visit.page.locator("#fuse-methods"), visit.page.locator("#fuse-cards .fs-card")
-    expect(methods).to_contain_text(f"3 of {NUM} chosen")
-    box = page.get_by_role("checkbox", name="CacheBlend", exact=True)
-    box.focus()
-    expect(methods.locator(".fs-method-rule")).to_contain_text("2405.16444")
-    box.press("Space")
-    expect(methods).to_contain_text(f"4 of {NUM} chosen")
-    # Each way to make chunk caches has a sentence; the one chosen is sent too.
-    page.get_by_role("button", name="How chunk caches are made").click()
-    expect(page.locator("#fuse-context label")).to_have_count(len(CHUNK_CONTEXTS))
-    page.locator("#fuse-context label", has_text="Alone, as in the papers").click()
-    expect(page.locator("#fuse-context input:checked")).to_have_value("alone")
-    visit.run_and_wait()
-    expect(cards).to_have_count(4)
-    expect(page.locator("#fuse-counts").get_by_text("alone", exact=True).first).to_be_visible()
-    expect(box).to_be_checked()
-    page.get_by_role("button", name="Choose all methods").click()
-    page.locator("#fuse-run").click()
-    expect(cards).to_have_count(NUM)
-    page.get_by_role("button", name="Choose the usual methods").click()
-    expect(methods).to_contain_text(f"3 of {NUM} chosen")
-
-
-def test_a_second_question_shows_what_it_changes_and_outlives_an_error_and_stop(visit):
-    page, cards = visit.page, visit.page.locator("#flip-cards .fs-card")
+def test_a_second_question_shows_what_it_changes_and_outlives_an_error_and_stop(shared):
+    page, cards = shared.page, shared.page.locator("#flip-cards .fs-card")
     # Offered last of all, once the run is shown.
     expect(page.locator("#flip-question input")).to_have_value(SECOND)
     page.locator("#flip-run").click()
@@ -160,3 +129,28 @@ def test_a_second_question_shows_what_it_changes_and_outlives_an_error_and_stop(
     compare_with(page, "Which year?")
     page.get_by_text("Both questions are compared.").wait_for()
     expect(cards.last).to_contain_text("Which year?")
+
+
+# The last one: it leaves another run.
+def test_methods_are_chosen_by_keyboard_and_explained_on_the_way(shared):
+    page, methods, cards = shared.page, shared.page.locator("#fuse-methods"), shared.page.locator("#fuse-cards .fs-card")
+    expect(methods).to_contain_text(f"3 of {NUM} chosen")
+    box = page.get_by_role("checkbox", name="CacheBlend", exact=True)
+    box.focus()
+    expect(methods.locator(".fs-method-rule")).to_contain_text("2405.16444")
+    box.press("Space")
+    expect(methods).to_contain_text(f"4 of {NUM} chosen")
+    # Each way to make chunk caches has a sentence; the one chosen is sent too.
+    page.get_by_role("button", name="How chunk caches are made").click()
+    expect(page.locator("#fuse-context label")).to_have_count(len(CHUNK_CONTEXTS))
+    page.locator("#fuse-context label", has_text="Alone, as in the papers").click()
+    expect(page.locator("#fuse-context input:checked")).to_have_value("alone")
+    shared.run_and_wait()
+    expect(cards).to_have_count(4)
+    expect(page.locator("#fuse-counts").get_by_text("alone", exact=True).first).to_be_visible()
+    expect(box).to_be_checked()
+    page.get_by_role("button", name="Choose all methods").click()
+    page.locator("#fuse-run").click()
+    expect(cards).to_have_count(NUM)
+    page.get_by_role("button", name="Choose the usual methods").click()
+    expect(methods).to_contain_text(f"3 of {NUM} chosen")

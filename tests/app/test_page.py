@@ -22,11 +22,17 @@ def shared(opened):
     assert opened.problems == []
 
 
+@pytest.fixture(scope="module")
+def opened_to_run(browser, plain_url):
+    with visiting(browser, plain_url) as visit:
+        yield visit
+
+
 @pytest.fixture
-def visit(browser, plain_url):
-    with visiting(browser, plain_url) as own:
-        yield own
-        assert own.problems == []
+def visit(opened_to_run):
+    """One visit for the tests that run something, whatever ran before."""
+    yield opened_to_run
+    assert opened_to_run.problems == []
 
 
 def wait_for_tokens(page):
@@ -101,10 +107,10 @@ def test_page_never_scrolls_sideways_on_a_screen(shared):
         shared.wait_until_it_fits(width, height)
 
 
-def test_page_never_scrolls_sideways_on_a_phone(browser, plain_url):
-    with visiting(browser, plain_url, 390, 844, theme="dark") as visit:
-        visit.wait_until_it_fits()
-        assert visit.problems == []
+def test_page_never_scrolls_sideways_on_a_phone(phone):
+    phone.page.get_by_role("tab", name="Fuse", exact=True).click()
+    phone.page.locator("#fuse-kv .js-plotly-plot .main-svg").first.wait_for()
+    phone.wait_until_it_fits()
 
 
 def test_a_run_of_the_chosen_chunks_shows_live_numbers_and_outlives_an_error(visit):
@@ -134,27 +140,6 @@ def test_a_run_of_the_chosen_chunks_shows_live_numbers_and_outlives_an_error(vis
     expect(banner).to_contain_text("Which year?")
 
 
-def test_two_visitors_wait_for_each_other_and_do_not_see_each_other(browser, plain_url):
-    with visiting(browser, plain_url) as first, visiting(browser, plain_url) as second:
-        run, stop = first.page.locator("#fuse-run"), first.page.locator("#fuse-stop")
-        # A run that goes on until it is stopped, so that the second visitor waits however slow the machine is.
-        first.ask("Secret: which year never ends?")
-        first.page.locator("#fuse-status .fs-partial-card").first.wait_for()
-        expect(stop).to_be_enabled()
-        expect(run).to_be_disabled()
-        second.page.locator("#fuse-run").click()
-        second.page.get_by_text("1 request ahead").wait_for()
-        stop.click()
-        first.page.get_by_text("Stopped. The run before it is still shown.").wait_for()
-        expect(first.page.locator("#fuse-banner .fs-badge-replay")).to_have_count(1)
-        second.page.locator("#fuse-banner .fs-badge-live").wait_for()
-        first.ask("Secret: which year?")
-        first.page.locator("#fuse-banner .fs-badge-live").wait_for()
-        expect(first.page.locator("#fuse-banner")).to_contain_text("Secret")
-        assert "Secret" not in second.page.content()
-        assert first.problems == [] and second.problems == []
-
-
 def test_hostile_text_stays_text_and_a_giant_line_does_not_freeze_the_page(visit):
     page = visit.page
     page.locator("#fuse-scenario input").click()
@@ -181,3 +166,23 @@ def test_hostile_text_stays_text_and_a_giant_line_does_not_freeze_the_page(visit
     )
     expect(page.locator("#fuse-map .hoverlayer img")).to_have_count(0)
     assert page.evaluate("window.__pwned") is None
+
+
+# The last one: it takes the visits of the tests above.
+def test_two_visitors_wait_for_each_other_and_do_not_see_each_other(shared, visit):
+    first, second = shared.page, visit.page
+    # A run that goes on until it is stopped, so that the second visitor waits however slow the machine is.
+    shared.ask("Secret: which year never ends?")
+    first.locator("#fuse-status .fs-partial-card").first.wait_for()
+    expect(first.locator("#fuse-stop")).to_be_enabled()
+    expect(first.locator("#fuse-run")).to_be_disabled()
+    visit.ask("Which year do I wait for?")
+    second.get_by_text("1 request ahead").wait_for()
+    first.locator("#fuse-stop").click()
+    first.get_by_text("Stopped. The run before it is still shown.").wait_for()
+    expect(first.locator("#fuse-banner .fs-badge-replay")).to_have_count(1)
+    expect(second.locator("#fuse-banner")).to_contain_text("Which year do I wait for?")
+    shared.ask("Secret: which year?")
+    first.locator("#fuse-banner .fs-badge-live").wait_for()
+    expect(first.locator("#fuse-banner")).to_contain_text("Secret")
+    assert "Secret" not in second.content()

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pages import borrowed_page
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # Pictures are drawn anew some time after the window has changed: it is over once each is as wide as its place.
@@ -148,25 +150,18 @@ def visiting(
     ready: str = "#fuse-kv .js-plotly-plot .main-svg",
     motion: str = "reduce",
 ) -> Iterator[Visit]:
-    """Opens the page in a context of its own, waits until what is last to come (`ready`) is there, and yields the visit."""
-    context = browser.new_context(
-        viewport={"width": width, "height": height},
-        reduced_motion=motion,
-        accept_downloads=True,
-        permissions=["clipboard-read", "clipboard-write"],
-    )
-    context.set_default_timeout(WAIT_MS)
-    visit = Visit(context.new_page())
+    """Opens the page in a browser context of its own, waits until what is last to come (`ready`) is there, and yields the visit."""
+    problems: list[str] = []
     own = (url, "data:", "blob:")
-    visit.page.on("request", lambda r: None if r.url.startswith(own) else visit.problems.append(f"request to {r.url}"))
-    visit.page.on("console", lambda m: visit.problems.append(f"console: {m.text}") if m.type == "error" else None)
-    visit.page.on("pageerror", lambda error: visit.problems.append(f"exception: {error}"))
-    try:
-        visit.page.goto(f"{url}?__theme={theme}{'&' if query else ''}{query}")
-        visit.page.locator(ready).first.wait_for()
-        yield visit
-    finally:
-        context.close()
+    listeners = {
+        "request": lambda request: None if request.url.startswith(own) else problems.append(f"request to {request.url}"),
+        "console": lambda message: problems.append(f"console: {message.text}") if message.type == "error" else None,
+        "pageerror": lambda error: problems.append(f"exception: {error}"),
+    }
+    with borrowed_page(browser, width, height, motion, listeners, WAIT_MS) as page:
+        page.goto(f"{url}?__theme={theme}{'&' if query else ''}{query}")
+        page.locator(ready).first.wait_for()
+        yield Visit(page, problems)
 
 
 def main(port: str, factory: str, arguments: str = "{}") -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from launch import WAIT_MS, free_port, served_command
+from pages import borrowed_page
 
 # A picture is drawn again once its frame has got its size, which may move the frames below it.
 STILL = """() => new Promise((done) => {
@@ -88,27 +89,31 @@ class PlayerVisit:
 
 @contextlib.contextmanager
 def visiting_player(
-    browser: Any, url: str, query: str = "", width: int = 1920, height: int = 1080, motion: str = "reduce", offline: bool = False
+    browser: Any,
+    url: str,
+    query: str = "",
+    width: int = 1920,
+    height: int = 1080,
+    motion: str = "reduce",
+    offline: bool = False,
+    is_new: bool = False,
 ) -> Iterator[PlayerVisit]:
-    """Opens the player in a context of its own and yields the visit once it has drawn."""
-    context = browser.new_context(
-        viewport={"width": width, "height": height},
-        reduced_motion=motion,
-        accept_downloads=True,
-        offline=offline,
-        locale="en-GB",
-        permissions=["clipboard-read", "clipboard-write"],
-    )
-    context.set_default_timeout(WAIT_MS)
-    visit = PlayerVisit(context.new_page())
+    """Opens the player in a browser context of its own and yields the visit once it has drawn.
+
+    Args:
+        is_new: on a page that has shown nothing before.
+    """
+    problems: list[str] = []
     own = (url.split("?")[0].rsplit("/", 1)[0], "data:", "blob:")
-    visit.page.on("request", lambda r: None if r.url.startswith(own) else visit.problems.append(f"request to {r.url}"))
-    visit.page.on("console", lambda m: visit.problems.append(f"console: {m.text}") if m.type == "error" else None)
-    visit.page.on("pageerror", lambda error: visit.problems.append(f"exception: {error}"))
-    visit.page.on("dialog", lambda dialog: visit.problems.append(f"dialog: {dialog.message}"))
-    try:
-        visit.page.goto(f"{url}?{query}" if query else url)
+    listeners = {
+        "request": lambda request: None if request.url.startswith(own) else problems.append(f"request to {request.url}"),
+        "console": lambda message: problems.append(f"console: {message.text}") if message.type == "error" else None,
+        "pageerror": lambda error: problems.append(f"exception: {error}"),
+        "dialog": lambda dialog: problems.append(f"dialog: {dialog.message}"),
+    }
+    with borrowed_page(browser, width, height, motion, listeners, WAIT_MS, is_new) as page:
+        page.context.set_offline(offline)
+        visit = PlayerVisit(page, problems)
+        page.goto(f"{url}?{query}" if query else url)
         visit.ready()
         yield visit
-    finally:
-        context.close()

@@ -49,7 +49,7 @@ def test_a_large_run_fits_the_budget(browser, tmp_path):
     (tmp_path / "runs").mkdir()
     save_run(run, tmp_path / "runs" / "large.run.json.gz")
     write_site(folder, tmp_path / "runs")
-    with file_server(folder) as url, visiting_player(browser, url) as visit:
+    with file_server(folder) as url, visiting_player(browser, url, is_new=True) as visit:
         first_ms = visit.page.evaluate(FIRST)
         frame_ms = visit.page.evaluate(SCRUB, FRAMES)
         problems = visit.problems

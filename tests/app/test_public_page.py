@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import gradio as gr
 import pytest
 from fakes import FakeRunFiles, FakeSession
 
@@ -56,3 +57,9 @@ def test_several_listed_models_can_be_chosen_and_no_other_typed():
 def test_at_home_any_model_may_be_typed():
     offer = model_offer(FakeSession(kv_delay_s=None), "loaded at once")
     assert offer["allow_custom_value"] and "local path; loaded at once." in offer["info"]
+
+
+def test_a_page_that_nobody_asks_leaves_the_cores_to_the_engine(page):
+    queue, own = page._queue, gr.Blocks()._queue
+    assert own.sleep_when_free < queue.sleep_when_free < 0.05, "seldom enough, and nobody notices"
+    assert own.progress_update_sleep_when_free <= queue.progress_update_sleep_when_free <= 0.1

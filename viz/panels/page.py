@@ -23,6 +23,8 @@ from viz.player.assets import style
 STYLE = Path(__file__).resolve().parents[2] / "assets" / "fusescope.css"
 EVICT_STYLE = STYLE.parent / "evict" / "evict.css"
 CHAT_STYLE = STYLE.parent / "chat" / "chat.css"
+# How often the queue looks for requests, and for news of those that run; Gradio's own values on Windows are 0.05 and 0.1.
+LOOK_S, PROGRESS_S = 0.02, 0.1
 HEADER = """
 <header class="fs-header">
   <h1>Fusescope</h1>
@@ -66,6 +68,8 @@ def build(session: SessionLike, files: RunFiles | None = None) -> gr.Blocks:
         viewer.opened.then(tab_of_link(tabs), None, [tabs], queue=False, show_progress="hidden", api_visibility="private")
         compare.file_opened.then(claims.show, [compare.opened], [claims.view], show_progress="hidden", api_visibility="private")
     page.queue(default_concurrency_limit=4, max_size=32)
+    # Gradio looks every millisecond whether somebody asked, except on Windows: a tenth of a core, taken from the engine all day.
+    page._queue.sleep_when_free, page._queue.progress_update_sleep_when_free = LOOK_S, PROGRESS_S
     return page
 
 

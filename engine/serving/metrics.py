@@ -22,6 +22,12 @@ class Metrics:
         self._ttft = Histogram(
             "fusescope_ttft_seconds", "Engine time to the first token.", ["method"], buckets=TTFT_BUCKETS_S, registry=self.registry
         )
+        self._prompts = Counter(
+            "fusescope_prompt_tokens",
+            "Tokens of the prompts that were answered: what hit tokens are a share of.",
+            ["method"],
+            registry=self.registry,
+        )
         self._hits = Counter(
             "fusescope_hit_tokens", "Prompt tokens whose KV was read, by the cache it came from.", ["cache"], registry=self.registry
         )
@@ -54,12 +60,14 @@ class Metrics:
 
     def _count_method(self, run: Run, method: MethodRun) -> None:
         self._ttft.labels(method.method).observe(method.ttft_s)
+        self._prompts.labels(method.method).inc(len(run.tokens))
         self._hits.labels("chunk").inc(method.num_cache_hits)
         self._computed.labels(method.method).inc(run.num_doc_tokens - method.num_cache_hits)
         self._answers.inc(len(method.answer_ids))
 
     def _count_turn(self, turn: ChatTurn) -> None:
         self._ttft.labels(turn.method).observe(turn.ttft_s)
+        self._prompts.labels(turn.method).inc(turn.num_prompt_tokens)
         self._hits.labels("prefix").inc(turn.num_prefix_hits)
         self._hits.labels("chunk").inc(turn.num_fused_loaded)
         self._computed.labels(turn.method).inc(turn.num_recomputed)

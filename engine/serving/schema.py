@@ -14,6 +14,10 @@ RETRIEVAL_TOOL = "search_documents"
 
 # Bounded texts are looked through: half a character (a lone surrogate) is refused.
 Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
+# pydantic would take true and "1" for 1.
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
 StopText = Annotated[str, Field(max_length=MAX_STOP_CHARS)]
 
 
@@ -72,7 +76,7 @@ class FunctionSpec(Strict):
     name: str = Field(max_length=64)
     description: str | None = Field(default=None, max_length=4_000)
     parameters: dict[str, Any] | None = None
-    strict: bool | None = None
+    strict: Flag | None = None
 
 
 class Tool(Strict):
@@ -98,8 +102,8 @@ class ToolChoice(Strict):
 class StreamOptions(Strict):
     """What a stream carries beside the text."""
 
-    include_usage: bool | None = None
-    include_obfuscation: bool | None = None
+    include_usage: Flag | None = None
+    include_obfuscation: Flag | None = None
 
 
 class InlineDocument(Strict):
@@ -121,9 +125,9 @@ class Fusion(Strict):
     """
 
     method: str = Field(default="qcfuse", max_length=80)
-    ratio: float = Field(default=0.3, ge=0, le=1)
+    ratio: Number = Field(default=0.3, ge=0, le=1)
     chunk_context: str = Field(default="system", max_length=20)
-    retrieve: int | None = Field(default=None, ge=1, le=MAX_DOCUMENTS)
+    retrieve: Whole | None = Field(default=None, ge=1, le=MAX_DOCUMENTS)
     library: str | None = Field(default=None, max_length=200)
 
 
@@ -132,12 +136,12 @@ class ChatBody(Strict):
 
     model: str = Field(max_length=200)
     messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES)
-    stream: bool | None = None
+    stream: Flag | None = None
     stream_options: StreamOptions | None = None
-    max_tokens: int | None = Field(default=None, ge=1, le=512)
-    max_completion_tokens: int | None = Field(default=None, ge=1, le=512)
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    seed: int | None = Field(default=None, ge=0, lt=2**63)
+    max_tokens: Whole | None = Field(default=None, ge=1, le=512)
+    max_completion_tokens: Whole | None = Field(default=None, ge=1, le=512)
+    temperature: Number | None = Field(default=None, ge=0, le=2)
+    seed: Whole | None = Field(default=None, ge=0, lt=2**63)
     stop: StopText | Annotated[list[StopText], Field(max_length=MAX_STOPS)] | None = None
     tools: list[Tool] | None = Field(default=None, max_length=16)
     tool_choice: Literal["none", "auto", "required"] | ToolChoice | None = None
@@ -158,7 +162,7 @@ class ChatBody(Strict):
     user: str | None = Field(default=None, max_length=500)
     metadata: dict[str, str] | None = Field(default=None, max_length=16)
     store: Literal[False] | None = None
-    parallel_tool_calls: bool | None = None
+    parallel_tool_calls: Flag | None = None
 
     @property
     def num_tokens(self) -> int:

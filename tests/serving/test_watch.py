@@ -36,7 +36,8 @@ def test_health_is_the_state_of_the_model(state, status):
 def test_turns_runs_and_errors_are_counted():
     session = ScriptedSession(answering("x"), stats=STATS, num_waiting=3)
     metrics = Metrics(session)
-    session.outcomes.tell(turn_of("a"))
+    turn = turn_of("a")
+    session.outcomes.tell(turn)
     session.outcomes.tell(turn_of("b", method="full", ttft_s=3.0, num_recomputed=0))
     run = fake_run(harbour_scenario().request("q1"), ("full", "qcfuse"))
     session.outcomes.tell(run)
@@ -46,6 +47,7 @@ def test_turns_runs_and_errors_are_counted():
     assert found["fusescope_ttft_seconds_count", "full"] == 2 and found["fusescope_ttft_seconds_count", "qcfuse"] == 2
     assert found["fusescope_ttft_seconds_sum", "full"] == pytest.approx(3.0 + run.method("full").ttft_s)
     assert found["fusescope_ttft_seconds_bucket", "2.0", "full"] <= 1 < found["fusescope_ttft_seconds_bucket", "5.0", "full"]
+    assert found["fusescope_prompt_tokens_total", "qcfuse"] == turn.num_prompt_tokens + len(run.tokens)
     assert found["fusescope_hit_tokens_total", "prefix"] == 8
     assert found["fusescope_hit_tokens_total", "chunk"] == 4 + sum(m.num_cache_hits for m in run.methods)
     assert found["fusescope_recomputed_tokens_total", "qcfuse"] == 1 + run.num_doc_tokens - run.method("qcfuse").num_cache_hits

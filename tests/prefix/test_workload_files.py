@@ -11,7 +11,7 @@ from engine.cache_types import ReplayRequest
 from engine.errors import BadRequest, Cancelled
 from engine.prefix.lab import run_replay
 from engine.prefix.workloads import builder, items
-from engine.prefix.workloads.catalog import load_workload
+from engine.prefix.workloads.catalog import load_workload, log_format
 
 ROW = {"timestamp": 0, "input_length": 1300, "output_length": 9, "hash_ids": [1, 2, 3]}
 OTHER = {"timestamp": 500, "input_length": 600, "output_length": 9, "hash_ids": [1, 9]}
@@ -185,6 +185,21 @@ def test_an_array_is_read_item_by_item(tmp_path, monkeypatch):
     assert [line.value for line in items.read_items(tmp_path / "log.json")] == rows
     with pytest.raises(Cancelled, match="item 7"):
         list(items.read_items(tmp_path / "log.json", lambda number: number < 7))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (ROW, OTHER),
+        (TURN,),
+        (json.loads(agent(REQUEST)),),
+    ],
+    ids=["mooncake", "bailian", "agent sessions"],
+)
+def test_every_format_may_be_one_array(tmp_path, rows):
+    lines, array = read(tmp_path, "log.jsonl", text(*rows)), read(tmp_path, "log.json", json.dumps(rows, indent=1))
+    assert array.num_tokens.tolist() == lines.num_tokens.tolist() and array.time_s.tolist() == lines.time_s.tolist()
+    assert log_format(tmp_path / "log.json") == log_format(tmp_path / "log.jsonl")
 
 
 def test_an_archive_that_unpacks_to_an_endless_array_is_not_held(tmp_path):

@@ -16,7 +16,8 @@ from engine.errors import Cancelled
 from engine.prefix.blocks import TokenType
 from engine.prefix.workloads.arrivals import poisson
 from engine.prefix.workloads.builder import MAX_PATHS, Arrival, WorkloadBuilder
-from engine.prefix.workloads.lines import MAX_TOKENS, Line, read_lines
+from engine.prefix.workloads.items import read_objects
+from engine.prefix.workloads.lines import MAX_TOKENS, Line
 from engine.prefix.workloads.stream import block_kinds
 from engine.prefix.workloads.workload import Workload
 
@@ -44,7 +45,7 @@ def read_agent_sessions(path: Path, seed: int, max_sessions: int = MAX_SESSIONS,
     builder = WorkloadBuilder(path.name, JOINED_TOKENS)
     starts = poisson(MEAN_START_GAP_S)(np.random.default_rng(seed))
     known: set[str] = set()
-    for number, line in enumerate(read_lines(path, progress)):
+    for number, line in enumerate(read_objects(path, progress)):
         if number >= max_sessions:
             break
         name = str(line.value.get("id", number))

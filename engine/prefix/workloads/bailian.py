@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.prefix.workloads.builder import Arrival, WorkloadBuilder
-from engine.prefix.workloads.lines import MAX_TOKENS, Clock, read_lines
+from engine.prefix.workloads.items import read_objects
+from engine.prefix.workloads.lines import MAX_TOKENS, Clock
 from engine.prefix.workloads.mooncake import hash_ids
 from engine.prefix.workloads.workload import Workload
 
@@ -23,7 +24,7 @@ def read_bailian(path: Path, progress: Callable[[int], bool] | None = None) -> W
     named = re.search(r"blksz_(\d+)", path.name)
     builder, clock = WorkloadBuilder(path.name, int(named[1]) if named else BLOCK_TOKENS), Clock(1.0)
     chat_of: dict[float, float] = {}
-    for line in read_lines(path, progress):
+    for line in read_objects(path, progress):
         time_s, chat = clock.seconds(line, "timestamp"), line.number("chat_id", least=-1.0)
         if chat in chat_of:
             raise line.broken(f"'chat_id' {chat:g} was used by an earlier line; every request needs its own")

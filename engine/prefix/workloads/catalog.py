@@ -1,4 +1,4 @@
-"""Finds a workload by name: a generated one, or a log whose format is told from its first line."""
+"""Finds a workload by name: a generated one, or a log whose format is told from its first object."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +10,7 @@ from engine.prefix.workloads.azure import FIELDS, read_azure
 from engine.prefix.workloads.bailian import read_bailian
 from engine.prefix.workloads.chats import Tokenize, read_chats
 from engine.prefix.workloads.generate import MIXTURES, generate
+from engine.prefix.workloads.items import read_items
 from engine.prefix.workloads.lines import UNREADABLE, open_text, parse_json, unreadable
 from engine.prefix.workloads.mooncake import read_mooncake
 from engine.prefix.workloads.workload import Workload
@@ -49,7 +50,7 @@ def load_workload(
 
 
 def log_format(path: Path) -> str:
-    """Returns which format a log has, told from its first line. Raises BadRequest where it is none that is known."""
+    """Returns which format a log has, told from its first object. Raises BadRequest where it is none that is known."""
     with open_text(path) as file:
         try:
             # Empty lines are passed over, as they are when the log is read.
@@ -59,7 +60,10 @@ def log_format(path: Path) -> str:
     if not start:
         raise BadRequest(f"{path.name} is empty; choose a log that holds requests.")
     if start.startswith("["):
-        return "chats"
+        first = next(read_items(path), None)
+        if first is None:
+            raise BadRequest(f"{path.name} is an empty array; choose a log that holds requests.")
+        return _format_of(first.place, first.value)
     if not start.startswith("{") and FIELDS[0] in start:
         return "azure"
     return _json_format(path, start)
@@ -69,12 +73,15 @@ def _json_format(path: Path, start: str) -> str:
     if len(start) >= _PEEK_CHARS:
         # A first line this long is one whole agent session; its fields stand in front.
         return "agent_sessions" if '"block_size"' in start else "chats"
-    first = parse_json(f"{path.name}, line 1", start)
+    return _format_of(f"{path.name}, line 1", parse_json(f"{path.name}, line 1", start))
+
+
+def _format_of(place: str, first: object) -> str:
     fields = first.keys() if isinstance(first, dict) else ()
     for known, needed in _FIELDS.items():
         if needed <= set(fields):
             return known
-    raise BadRequest(f"{path.name}, line 1: the fields are those of no known format; known ones are: {', '.join(_READERS)}.")
+    raise BadRequest(f"{place}: the fields are those of no known format; known ones are: {', '.join(_READERS)}.")
 
 
 _FIELDS = {

@@ -16,8 +16,8 @@ import numpy as np
 from engine.prefix.blocks import TokenType
 from engine.prefix.workloads.arrivals import poisson
 from engine.prefix.workloads.builder import Arrival, WorkloadBuilder
-from engine.prefix.workloads.items import read_items
-from engine.prefix.workloads.lines import UNREADABLE, Line, open_text, read_lines, unreadable
+from engine.prefix.workloads.items import read_objects
+from engine.prefix.workloads.lines import Line
 from engine.prefix.workloads.sessions import AGENT_GAP, CHAT_GAP
 from engine.prefix.workloads.stream import block_kinds
 from engine.prefix.workloads.workload import Workload
@@ -51,7 +51,7 @@ def read_chats(path: Path, seed: int, tokenize: Tokenize | None = None, progress
     rng = np.random.default_rng(seed)
     builder, starts = WorkloadBuilder(path.name, BLOCK_TOKENS), poisson(MEAN_START_GAP_S)(rng)
     add = _Adder(builder, tokenize or word_pieces())
-    for number, line in enumerate(_conversations(path, progress)):
+    for number, line in enumerate(read_objects(path, progress)):
         if "input" in line.value:
             time_s = line.number("timestamp") / 1e6
             add.call(line, time_s)
@@ -140,16 +140,6 @@ class _Tokens:
             self.add(Message(TokenType.COT, thought[0]))
             end = thought.end()
         self.add(Message(TokenType.RESPONSE, text[end:]))
-
-
-def _conversations(path: Path, progress: Callable[[int], bool] | None) -> Iterator[Line]:
-    """Yields one conversation after another, of JSON lines or of one JSON array."""
-    with open_text(path) as file:
-        try:
-            is_array = next((char for char in iter(lambda: file.read(1), "") if not char.isspace()), "") == "["
-        except UNREADABLE as error:
-            raise unreadable(f"{path.name}, line 1", error) from None
-    yield from read_items(path, progress) if is_array else read_lines(path, progress)
 
 
 def _messages(line: Line) -> list[Message]:

@@ -1,4 +1,4 @@
-"""Reads the items of one JSON array one after the other, so that a file of many conversations is never held whole."""
+"""Reads the objects of a log, one JSON object a line or one JSON array, one after the other: a file is never held whole."""
 
 import json
 import re
@@ -6,10 +6,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from engine.errors import BadRequest, Cancelled
-from engine.prefix.workloads.lines import MAX_LINE_CHARS, UNREADABLE, Line, object_line, open_text, unreadable
+from engine.prefix.workloads.lines import MAX_LINE_CHARS, UNREADABLE, Line, object_line, open_text, read_lines, unreadable
 
 _PART_CHARS = 2**20
 _BLANKS = re.compile(r"\s*")
+
+
+def read_objects(path: Path, progress: Callable[[int], bool] | None = None) -> Iterator[Line]:
+    """Yields the objects of a file, of JSON lines or of one JSON array. Raises BadRequest with file, place and reason, Cancelled."""
+    with open_text(path) as file:
+        try:
+            is_array = next((char for char in iter(lambda: file.read(1), "") if not char.isspace()), "") == "["
+        except UNREADABLE as error:
+            raise unreadable(f"{path.name}, line 1", error) from None
+    yield from read_items(path, progress) if is_array else read_lines(path, progress)
 
 
 def read_items(path: Path, progress: Callable[[int], bool] | None = None) -> Iterator[Line]:

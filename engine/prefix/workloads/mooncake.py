@@ -8,7 +8,8 @@ from pathlib import Path
 
 from engine.prefix.workloads.builder import Arrival, WorkloadBuilder
 from engine.prefix.workloads.inference import SessionGuess
-from engine.prefix.workloads.lines import Clock, Line, read_lines
+from engine.prefix.workloads.items import read_objects
+from engine.prefix.workloads.lines import Clock, Line
 from engine.prefix.workloads.workload import Workload
 
 BLOCK_TOKENS = 512
@@ -17,7 +18,7 @@ BLOCK_TOKENS = 512
 def read_mooncake(path: Path, progress: Callable[[int], bool] | None = None) -> Workload:
     """Returns the workload of a trace. Raises BadRequest with file, line and reason, Cancelled."""
     builder, clock, guess = WorkloadBuilder(path.name, BLOCK_TOKENS), Clock(1000.0), SessionGuess()
-    for line in read_lines(path, progress):
+    for line in read_objects(path, progress):
         time_s, num_tokens = clock.seconds(line, "timestamp"), line.tokens("input_length")
         ids = hash_ids(line)
         if len(set(ids)) != len(ids):

@@ -12,6 +12,7 @@ from engine import metrics
 from engine.fusion.base import FusionMethod
 from engine.fusion.compose import create_method, has_ratio, has_seed
 from engine.fusion.decode import Decoded, decode, forced_log_probs
+from engine.fusion.drafted import decode_drafted
 from engine.fusion.pipeline import Prefilled
 from engine.model.cache import RequestCache
 from engine.provenance import provenance
@@ -53,7 +54,11 @@ def contexts_of(methods: Iterable[FusionMethod], request: FusionRequest) -> tupl
 
 
 class Comparison:
-    """Runs one prepared request by several methods on one runtime."""
+    """Runs one prepared request by several methods on one runtime.
+
+    Args:
+        are_times_read: whether the times of an answer's tokens are; without, methods after the first write theirs faster, from drafts.
+    """
 
     def __init__(
         self,
@@ -63,10 +68,13 @@ class Comparison:
         progress: Progress = lambda text, share: None,
         on_answer: Callable[[str, str], bool | None] = lambda method, text: None,
         cancelled: Callable[[], bool] = lambda: False,
+        are_times_read: bool = True,
     ) -> None:
         self._runtime, self._request, self._prepared = runtime, request, prepared
         self._progress, self._on_answer, self._cancelled = progress, on_answer, cancelled
         self._reference: Reference | None = None
+        self._drafts: list[np.ndarray] = []
+        self._may_draft = not are_times_read and request.temperature == 0.0
 
     def run(self, methods: dict[str, FusionMethod], notices: Sequence[str] = (), generate: Container[str] | None = None) -> Run:
         """Returns the finished run. Times are taken in rounds over all methods; answers in the last round.
@@ -104,19 +112,8 @@ class Comparison:
 
     def _finish(self, timed: _Timed, cache: RequestCache, writes: bool) -> MethodRun:
         """Returns the method's part: its answer where it writes one, its quality, the spans of its median repeat."""
-        request, prompt, last = self._request, self._prepared.prompt, timed.runs[-1]
-        decoded = decode(
-            self._runtime.decoder,
-            last.logits,
-            prompt.num_tokens,
-            cache,
-            request.max_new_tokens if writes else 0,
-            request.temperature,
-            request.seed,
-            on_token=lambda ids: self._on_answer(timed.name, self._runtime.text(ids)),
-            cancelled=self._cancelled,
-            steps=self._runtime.steps,
-        )
+        request, last = self._request, timed.runs[-1]
+        decoded = self._decode(timed.name, last, cache, request.max_new_tokens if writes else 0)
         answer = self._runtime.text(decoded.ids.tolist())
         quality = self._quality(timed.name, last, cache, decoded, answer if writes else None)
         shown = _median_run(timed.runs)
@@ -142,6 +139,27 @@ class Comparison:
             chunk_context=timed.method.chunk_context or request.chunk_context,
             layer_rows=shown.plan.layer_rows,
         )
+
+    def _decode(self, name: str, last: Prefilled, cache: RequestCache, max_new_tokens: int) -> Decoded:
+        decoder, request, start = self._runtime.decoder, self._request, self._prepared.prompt.num_tokens
+        if self._may_draft and self._drafts:
+            ids = decode_drafted(decoder, last.logits, start, cache, max_new_tokens, self._drafts)
+            decoded = Decoded(ids, np.full(len(ids), np.nan, np.float32))
+        else:
+            decoded = decode(
+                decoder,
+                last.logits,
+                start,
+                cache,
+                max_new_tokens,
+                request.temperature,
+                request.seed,
+                on_token=lambda ids: self._on_answer(name, self._runtime.text(ids)),
+                cancelled=self._cancelled,
+                steps=self._runtime.steps,
+            )
+        self._drafts.append(decoded.ids)
+        return decoded
 
     def _quality(self, name: str, last: Prefilled, cache: RequestCache, decoded: Decoded, answer: str | None) -> Quality:
         golds, start = self._request.gold_answers, self._prepared.prompt.num_tokens

@@ -159,7 +159,9 @@ def _measure_one(runtime: Runtime, job: Job, index: int, journal: Journal, path:
     notices = runtime.store.drain_notices()
     for notice in notices:
         print(notice, file=sys.stderr)
-    run = Comparison(runtime, request, prepared).run(job.methods(), notices, job.generate)
+    # A run file shows when each token came.
+    comparison = Comparison(runtime, request, prepared, are_times_read=path is not None)
+    run = comparison.run(job.methods(), notices, job.generate)
     if path is not None:
         save_run(run, path)
     journal.append(record_of(index, sample, run, prepared.chunks, job.generate, work_of(runtime.decoder)))

@@ -47,9 +47,7 @@ def decode(
     next_logits = eager_step(decoder, cache) if steps is None else steps.of(cache)
     generator = torch.Generator().manual_seed(seed)
     end_ids = decoder.spec.eos_token_ids if end_ids is None else end_ids
-    if logits.isnan().any():
-        spec = decoder.spec
-        raise EngineError(f"The model {spec.name!r} computes no numbers (NaN) in {spec.dtype}: its weights are damaged; fetch them again.")
+    require_numbers(decoder, logits)
     ids: list[int] = []
     times: list[float] = []
     begun = time.perf_counter()
@@ -76,6 +74,13 @@ def forced_log_probs(decoder: Decoder, logits: Tensor, answer_ids: np.ndarray, s
     """
     behind = decoder.extend(torch.from_numpy(answer_ids.astype(np.int64)), start, cache)
     return torch.log_softmax(torch.cat([logits[None], behind]), dim=-1)
+
+
+def require_numbers(decoder: Decoder, logits: Tensor) -> None:
+    """Raises EngineError where a model's logits hold what is no number."""
+    if logits.isnan().any():
+        spec = decoder.spec
+        raise EngineError(f"The model {spec.name!r} computes no numbers (NaN) in {spec.dtype}: its weights are damaged; fetch them again.")
 
 
 def _pick(logits: Tensor, temperature: float, generator: torch.Generator) -> int:

@@ -10,7 +10,8 @@ from bench_commands import host, last_json, run, run_alone
 from engine.runfile import load_run
 
 METHODS = ("--methods", "full,reuse,qcfuse,random,qcfuse+primed", "--ratios", "0.05,0.2", "--answers", "0.2")
-OPTIONS = ("--n", "8", *METHODS, "--repeats", "2", "--max-new-tokens", "3", "--json")
+NUM = 6
+OPTIONS = ("--n", str(NUM), *METHODS, "--repeats", "2", "--max-new-tokens", "3", "--json")
 
 
 def arguments(home):
@@ -53,10 +54,10 @@ def stopped(home, cache, how):
 def test_ctrl_c_keeps_finished_samples_and_says_how_to_go_on(home, unbroken):
     status, errors, path = stopped(home, "stopped", signal.SIGINT)
     assert status == 130 and "Traceback" not in errors
-    assert "of 8 samples are kept" in errors and "The same command goes on" in errors
+    assert f"of {NUM} samples are kept" in errors and "The same command goes on" in errors
     done = run(home, *arguments(home), cache="stopped")
     result = last_json(done)
-    assert 1 <= result["resumed"] < 8 and f"{result['resumed']} of 8 samples were finished before" in done.stderr
+    assert 1 <= result["resumed"] < NUM and f"{result['resumed']} of {NUM} samples were finished before" in done.stderr
     assert without_times(result) == without_times(unbroken)
     assert not path.exists(), "a finished benchmark leaves nothing behind"
 
@@ -67,7 +68,7 @@ def test_a_killed_run_goes_on_past_a_torn_line(home, unbroken):
     with path.open("ab") as file:
         file.write(b'{"index": 7, "sample')
     result = last_json(run(home, *arguments(home), cache="killed"))
-    assert 1 <= result["resumed"] < 8
+    assert 1 <= result["resumed"] < NUM
     assert without_times(result) == without_times(unbroken)
 
 
@@ -80,7 +81,7 @@ def test_fresh_and_other_settings_start_anew(home):
 
 
 def test_an_unbroken_run_has_every_key(unbroken):
-    assert unbroken["format"] == "fusescope-results/1" and unbroken["n"] == 8 and unbroken["repeats"] == 2
+    assert unbroken["format"] == "fusescope-results/1" and unbroken["n"] == NUM and unbroken["repeats"] == 2
     assert unbroken["skipped"] == 0 and unbroken["skipped_samples"] == [] and unbroken["resumed"] == 0
     rows = {(row["method"], row["ratio"]): row for row in unbroken["rows"]}
     assert next(iter(rows)) == ("full", None)

@@ -2,6 +2,8 @@
 
 What is timed: from the assembled prompt to the first token's logits, selection and loading of stored KV included.
 A sample's speed-up is a ratio of its medians over the rounds. A run that was stopped goes on with the same command.
+Answers are each method's own greedy ones; tokens that another method's answer shares with it are checked many at a time, not written
+one by one, unless run files are asked for, which show when each came.
 """
 
 import argparse

@@ -34,6 +34,18 @@ def visit(opened):
     assert opened.problems == []
 
 
+def ask_and_watch(visit, hold, question):
+    """Asks in the Fuse tab what no run answers yet, turns to the film and returns its line that says so."""
+    hold.touch()
+    open_tab(visit.page, "Fuse")
+    visit.ask(question)
+    visit.page.locator("#fuse-status .fs-status-busy").wait_for()
+    open_tab(visit.page, "Play")
+    reason = visit.page.locator("#play-run .fp-reason")
+    reason.get_by_text("Meanwhile the recorded run plays.").wait_for()
+    return reason
+
+
 def test_two_questions_of_the_fuse_tab_stand_on_the_map(visit):
     page, line = visit.page, visit.page.locator("#play-run .fp-flip")
     expect(line).to_be_hidden()
@@ -52,13 +64,7 @@ def test_two_questions_of_the_fuse_tab_stand_on_the_map(visit):
 
 def test_a_run_that_ends_while_the_film_is_on_is_shown_with_the_recorded_one_beneath(visit, hold):
     page, badge = visit.page, visit.page.locator("#play-run .fp-badge").first
-    reason = page.locator("#play-run .fp-reason")
-    hold.touch()
-    open_tab(page, "Fuse")
-    visit.ask("Who designed the tidal gate of Orsund?")
-    page.locator("#fuse-status .fs-status-busy").wait_for()
-    open_tab(page, "Play")
-    reason.get_by_text("Meanwhile the recorded run plays.").wait_for()
+    reason = ask_and_watch(visit, hold, "Who designed the tidal gate of Orsund?")
     expect(badge).to_have_text("REPLAY")
     hold.unlink()
     page.locator("#play-run .fp-badge-live").first.wait_for()
@@ -70,13 +76,7 @@ def test_a_run_that_ends_while_the_film_is_on_is_shown_with_the_recorded_one_ben
 
 def test_a_run_that_fails_leaves_the_recorded_one_with_the_reason_and_the_next_one_is_shown(visit, hold):
     page, badge = visit.page, visit.page.locator("#play-run .fp-badge").first
-    reason = page.locator("#play-run .fp-reason")
-    hold.touch()
-    open_tab(page, "Fuse")
-    visit.ask("Does this fail?")
-    page.locator("#fuse-status .fs-status-busy").wait_for()
-    open_tab(page, "Play")
-    reason.get_by_text("Meanwhile the recorded run plays.").wait_for()
+    reason = ask_and_watch(visit, hold, "Does this fail?")
     hold.unlink()
     reason.get_by_text("The chunk store is full").wait_for()
     expect(reason).to_contain_text("Instead the recorded run plays.")

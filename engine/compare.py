@@ -57,7 +57,8 @@ class Comparison:
     """Runs one prepared request by several methods on one runtime.
 
     Args:
-        are_times_read: whether the times of an answer's tokens are; without, methods after the first write theirs faster, from drafts.
+        are_times_read: whether the times of an answer's tokens are; without, methods after the first write theirs faster, from drafts,
+            `on_answer` hears nothing of them, and their times are NaN.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Pages of a browser, used again by one test after the other: the process of a page knows the scripts from the time before.
 
-A page is new to each test: it comes from about:blank, its storage is empty, nobody else listens to it. What a test that failed has used
-is thrown away.
+A page is new to each test: it comes from about:blank, its storage is empty, nobody else listens to it. What a test that failed has
+borrowed for itself is thrown away; a page that tests share goes on, so each of them comes to where it starts by itself.
 """
 
 import contextlib

@@ -19,7 +19,7 @@ LOOK = """(theme) => {
   return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))));
 }"""
 # Colours are looked up behind each text. Pictures are Plotly's own, and the later tokens of a chunk look like its first.
-FEWER = ".js-plotly-plot, .fs-tokens .fs-token:nth-child(n + 12):not(.fs-anchor) { display: none }"
+FEWER = ".js-plotly-plot, .fs-tokens .fs-token:nth-child(n + 12):not(.fs-anchor, .fs-answer-span) { display: none }"
 
 
 def test_nothing_serious_in_our_nodes(browser, plain_url):
